@@ -1,0 +1,1 @@
+"""Store, measure, sample and package designed environments in one SQLite file."""

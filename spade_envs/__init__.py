@@ -1,0 +1,1 @@
+"""Run designed environments safely, through Gymnasium."""

@@ -1,0 +1,1 @@
+"""Design environments and learn in them: the self-play round and its verl plugin."""
