@@ -53,7 +53,9 @@ def test_a_shown_command_exists_with_its_options(case):
         child = command.get_command(context, name)
         assert child is not None, f"{case[0].name} shows `{case[1]}`, but there is no command `{name}`"
         command, context = child, click.Context(child, info_name=name, parent=context)
-    known = {option for parameter in command.get_params(context) for option in (*parameter.opts, *parameter.secondary_opts)}
+    known = {
+        option for parameter in command.get_params(context) for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     for word in words:
         if word.startswith("-") and word != "-":
             assert word.split("=")[0] in known, f"{case[0].name} shows `{case[1]}`, but {word} is not an option"

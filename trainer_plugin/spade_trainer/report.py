@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-
 from spade_registry.registry import Registry
 
 
@@ -55,7 +54,7 @@ CHARTS = (
         (0.0, 1.0),
         "Share of the played environments with an unhinted win rate in [0.2, 0.8].",
     ),
-    Chart("Designer reward", {"reward": "spade/designer/reward"}, None, "Mean reward of the released designer samples."),
+    Chart("Designer reward", {"reward": "spade/designer/reward"}, None, "Mean over the released designer samples."),
     Chart("Seconds a step", {"step": "spade/seconds/step"}, None, "Wall-clock time of the whole step."),
 )
 
