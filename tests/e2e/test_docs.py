@@ -1,4 +1,4 @@
-"""The documentation is true: the CLI reference is current, every shown command and option exists, every link resolves."""
+"""The documentation is true: the CLI reference is current, shown commands and options exist, links resolve."""
 
 from __future__ import annotations
 
