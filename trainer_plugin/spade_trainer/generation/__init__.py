@@ -1,0 +1,1 @@
+"""Generators: token ids in, sampled token ids and their log-probabilities out."""
