@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
+
 from spade_envs.errors import SpadeError
 
 TEMPLATES = Path(__file__).parent / "templates"

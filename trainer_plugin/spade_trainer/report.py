@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+
 from spade_registry.registry import Registry
 
 
