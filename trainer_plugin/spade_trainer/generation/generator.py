@@ -29,6 +29,7 @@ class Sampling:
     max_tokens: int = 8192
     top_p: float = 1.0
     seed: int | None = None
+    """Seed of this answer. Endpoints do not get it: few honour it, and some refuse it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class Generator(Protocol):
 
     name: str
     """How the registry names this model: the policy of plays, the author of programs and hints."""
+
+    native_tools: bool
+    """Whether schemas passed to `generate` reach the model; if not, they belong into the system message."""
 
     async def prepare(self) -> None:
         """Make sure that the model can be reached or loaded. Raises `SpadeError` with what to do."""

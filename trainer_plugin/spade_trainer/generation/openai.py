@@ -46,8 +46,8 @@ class OpenAIGenerator:
         key_variable: name of the environment variable that holds the key; servers without keys need none.
         timeout: seconds without a byte from the server after which a try is given up.
         tries: how often one request is made before its error is final.
-        tool_choice: what requests with tools ask for: auto, required, or none (the model sees the tools, but the server
-            does not parse its calls).
+        tool_choice: how a model learns of its tools. auto, required and none go to the server with the schemas (none: the
+            server does not parse calls, the text is read here); prompt: the schemas stand in the system message instead.
         backoff: seconds of the first wait between tries; later ones grow exponentially, with jitter.
     """
 
@@ -63,6 +63,7 @@ class OpenAIGenerator:
         backoff: float = 1.0,
     ):
         self.name = self.model = model
+        self.native_tools = tool_choice != "prompt"
         self.retries = 0
         """Tries that failed and were made again."""
         self._key_variable = key_variable
@@ -132,8 +133,6 @@ class OpenAIGenerator:
         }
         if sampling.top_p < 1.0:
             request["top_p"] = sampling.top_p
-        if sampling.seed is not None:
-            request["seed"] = sampling.seed
         if tools:
             request |= {"tools": [dict(tool) for tool in tools], "tool_choice": self._tool_choice}
         return request
@@ -198,7 +197,7 @@ class OpenAIGenerator:
         if isinstance(error, openai.APIConnectionError):
             return EndpointError(f"no server answers at {self.url}, or it broke off: {message}")
         if isinstance(error, CutStream):
-            return EndpointError(f"{self.url} ends answers before they are complete; is it a chat endpoint that streams?")
+            return EndpointError(f"{self.url} ends answers before they are complete; does this endpoint stream?")
         if isinstance(error, json.JSONDecodeError):
             return EndpointError(f"{self.url} streams what is not JSON ({message}); is it a chat endpoint?")
         return EndpointError(f"{self.url} refused the request: {message}")
