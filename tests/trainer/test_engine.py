@@ -5,8 +5,8 @@ import random
 
 import pytest
 import torch
-from spade_envs.errors import SpadeError
 
+from spade_envs.errors import SpadeError
 from spade_trainer.generation.engine import Engine
 from spade_trainer.generation.sampling import SamplingParams, sample
 

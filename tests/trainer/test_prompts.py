@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 from jinja2 import UndefinedError
-from spade_envs.errors import SpadeError
 
+from spade_envs.errors import SpadeError
 from spade_trainer import prompts
 
 DOCUMENT = SimpleNamespace(title="Tides", text="Water rises twice a day.")

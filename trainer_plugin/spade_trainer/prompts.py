@@ -1,8 +1,9 @@
 """Prompts are templates: data in, chat messages out, with a version that says which text was used.
 
-A template file holds one Jinja block per message, `system` and `user`; an empty block gives no message. Files live under
-`templates/<variant>/<name>.j2`: `default` is written for instruction-tuned models, `nano` for the tiny model of this
-project, which knows no English. The version is a hash of the template's text and is stored with every program and hint.
+A template file holds one Jinja block per message, `system` and `user`; an empty block gives no message. Files live
+under `templates/<variant>/<name>.j2`: `default` is written for instruction-tuned models, `nano` for the tiny model of
+this project, which knows no English. The version is a hash of the template's text and is stored with every program
+and hint.
 """
 
 from __future__ import annotations

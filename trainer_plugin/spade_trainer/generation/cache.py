@@ -1,4 +1,4 @@
-"""A key-value cache of rows: one row holds the keys and values of one token sequence, in place, for as long as it is useful.
+"""A key-value cache of rows: a row holds the keys and values of one token sequence, in place, while they are useful.
 
 All rows of a layer live in one tensor `[rows, kv_heads, length, head_dim]`, left-aligned at position 0. A forward pass
 reads and writes a selection of rows: the first `n` of them through a view, which costs nothing, or any list of them
@@ -74,7 +74,8 @@ class RowLayer(CacheLayerMixin):
         """Write the new keys and values `[batch, heads, query, dim]` and return all that the batch may attend to."""
         if self.keys is None or self.values is None:
             self.lazy_initialization(key_states, value_states)
-        assert self.keys is not None and self.values is not None
+        assert self.keys is not None
+        assert self.values is not None
         rows, positions, width, view = self._cache.selection
         self.keys[rows, :, positions] = key_states.transpose(1, 2)
         self.values[rows, :, positions] = value_states.transpose(1, 2)
@@ -112,13 +113,13 @@ class RowCache(Cache):
         self._clock = 0
 
     def select(self, rows: Sequence[Row], positions: torch.Tensor, width: int) -> None:
-        """Choose what the next forward pass reads and writes: `positions` `[len(rows), query]` of `rows`, keys up to `width`."""
+        """Choose what the next pass writes, `positions` `[rows, query]` of `rows`, and reads, keys up to `width`."""
         indices = torch.tensor([row.index for row in rows]).unsqueeze(1)
         view = len(rows) if all(row.index == i for i, row in enumerate(rows)) else None
         self.selection = (indices, positions, width, view)
 
     def acquire(self, tokens: list[int]) -> Row | None:
-        """Return a busy row for the sequence `tokens` with the longest known prefix filled in, or None when all are busy.
+        """Return a busy row for `tokens` with the longest known prefix filled in, or None when all rows are busy.
 
         At least the last token is left to compute, because its logits are wanted.
         """

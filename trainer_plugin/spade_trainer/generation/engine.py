@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from spade_envs.errors import SpadeError
 from transformers import PreTrainedModel
 
+from spade_envs.errors import SpadeError
 from spade_trainer.generation.cache import BLOCK, Row, RowCache
 from spade_trainer.generation.sampling import SamplingParams, sample
 
