@@ -1,7 +1,7 @@
 """The starter programs: small games of our own, two or more for each skill, registered like any other environment.
 
-Each program is a plain file under `programs/` that imports nothing of ours; `index.toml` holds what the program does not
-say itself: title, skill, turn limit and hint.
+Each program is a plain file under `programs/` that imports nothing of ours; `index.toml` holds what the program does
+not say itself: title, skill, turn limit and hint.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def _record(entry: dict[str, Any], file: Any) -> Record:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise SpadeError(f"the starter {entry['file']} is missing from this installation; install spade-envs again") from None
+        problem = f"the starter {entry['file']} is missing from this installation; install spade-envs again"
+        raise SpadeError(problem) from None
     return Record(
         program=Program.from_source(text),
         max_turns=entry["max_turns"],

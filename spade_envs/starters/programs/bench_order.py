@@ -4,10 +4,10 @@ import itertools
 import random
 import re
 
+NAMES = {"A": "Ada", "B": "Ben", "C": "Cleo", "D": "Dev", "E": "Eli", "F": "Fay"}
+
 
 class BenchOrderEnv:
-    NAMES = {"A": "Ada", "B": "Ben", "C": "Cleo", "D": "Dev", "E": "Eli", "F": "Fay"}
-
     def __init__(self, max_turns=3, **kwargs):
         self.max_turns = max_turns
         self._order = ""
@@ -16,8 +16,8 @@ class BenchOrderEnv:
     def reset(self, seed=None):
         rng = random.Random(seed)
         self._turn = 0
-        self._order = "".join(rng.sample(sorted(self.NAMES), 6))
-        orders = ["".join(p) for p in itertools.permutations(sorted(self.NAMES))]
+        self._order = "".join(rng.sample(sorted(NAMES), 6))
+        orders = ["".join(p) for p in itertools.permutations(sorted(NAMES))]
         clues = []
         while len(orders) > 1:
             clue = self._clue(rng)
@@ -27,13 +27,14 @@ class BenchOrderEnv:
                 clues.append(clue)
         lines = "\n".join("- " + self._say(clue) for clue in clues)
         return (
-            "Six people sit side by side on a bench: Ada, Ben, Cleo, Dev, Eli and Fay. You face them and read from left to right.\n"
+            "Six people sit side by side on a bench: Ada, Ben, Cleo, Dev, Eli and Fay.\n"
+            "You face them and read from left to right.\n"
             f"{lines}\n"
             "Reply with the six initials from left to right, as in \\boxed{XXXXXX}. Only one answer counts."
         ), {}
 
     def _clue(self, rng):
-        one, two, three = rng.sample(sorted(self.NAMES), 3)
+        one, two, three = rng.sample(sorted(NAMES), 3)
         at = self._order.index
         kind = rng.choice(["left", "gap", "gap", "apart", "between", "end"])
         if kind == "left":
@@ -63,7 +64,7 @@ class BenchOrderEnv:
 
     def _say(self, clue):
         kind, *who = clue
-        name = [self.NAMES.get(w, w) for w in who]
+        name = [NAMES.get(w, w) for w in who]
         if kind == "left":
             return f"{name[0]} sits somewhere to the left of {name[1]}."
         if kind == "gap":
@@ -79,7 +80,7 @@ class BenchOrderEnv:
         self._turn += 1
         boxed = re.findall(r"\\boxed\{([^{}]*)\}", action)
         answer = re.sub(r"[\s,>-]", "", boxed[-1]).upper() if boxed else ""
-        if sorted(answer) != sorted(self.NAMES):
+        if sorted(answer) != sorted(NAMES):
             text = "That is not an order of the six. Put the initials A B C D E F, in their order, in \\boxed{XXXXXX}."
             return text, 0.0, False, self._turn >= self.max_turns, {}
         won = answer == self._order

@@ -4,10 +4,11 @@ import random
 import re
 from collections import deque
 
+MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
+
 
 class FoggyHarbourEnv:
     SIZE = 6
-    MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
 
     def __init__(self, max_turns=18, **kwargs):
         self.max_turns = max_turns
@@ -29,23 +30,24 @@ class FoggyHarbourEnv:
             if path and 5 <= len(path) <= self.max_turns - 6 and (len(path) > straight or len(path) >= 7):
                 break
         return (
-            f"Fog lies over a harbour of {self.SIZE} by {self.SIZE} squares, from (0,0) in the south-west to (5,5) in the north-east.\n"
-            "Some squares hold rocks; from the boat you see only the four squares beside it.\n"
-            "Reply \\boxed{north}, \\boxed{south}, \\boxed{east} or \\boxed{west} to sail one square. North adds one to the\n"
-            f"second coordinate, east one to the first. Your berth is at {self._show(self._berth)}.\n{self._look()}"
+            f"Fog lies over a harbour of {self.SIZE} by {self.SIZE} squares, from (0,0) in the south-west\n"
+            "to (5,5) in the north-east. Some squares hold rocks; you see only the four squares beside the boat.\n"
+            "Reply \\boxed{north}, \\boxed{south}, \\boxed{east} or \\boxed{west} to sail one square. North adds one\n"
+            "to the second coordinate, east one to the first.\n"
+            f"Your berth is at {self._show(self._berth)}.\n{self._look()}"
         ), {}
 
     def _show(self, cell):
         return f"({cell[0]},{cell[1]})"
 
     def _next(self, cell, move):
-        dx, dy = self.MOVES[move]
+        dx, dy = MOVES[move]
         x, y = cell[0] + dx, cell[1] + dy
         inside = 0 <= x < self.SIZE and 0 <= y < self.SIZE
         return (x, y) if inside and (x, y) not in self._rocks else None
 
     def _look(self):
-        seen = ", ".join(f"{move} {'open' if self._next(self._boat, move) else 'blocked'}" for move in self.MOVES)
+        seen = ", ".join(f"{move} {'open' if self._next(self._boat, move) else 'blocked'}" for move in MOVES)
         left = max(0, self.max_turns - self._turn)
         return f"The boat is at {self._show(self._boat)}. Beside it: {seen}. Turns left: {left}."
 
@@ -53,7 +55,7 @@ class FoggyHarbourEnv:
         self._turn += 1
         boxed = re.findall(r"\\boxed\{([^{}]*)\}", action)
         move = boxed[-1].strip().lower() if boxed else ""
-        if move not in self.MOVES:
+        if move not in MOVES:
             text = "The helmsman waits for \\boxed{north}, \\boxed{south}, \\boxed{east} or \\boxed{west}."
         elif self._next(self._boat, move) is None:
             text = f"The way {move} is blocked; the boat stays."
@@ -69,7 +71,7 @@ class FoggyHarbourEnv:
         queue = deque([self._boat])
         while queue:
             cell = queue.popleft()
-            for move in self.MOVES:
+            for move in MOVES:
                 beyond = self._next(cell, move)
                 if beyond is not None and beyond not in before:
                     before[beyond] = (cell, move)

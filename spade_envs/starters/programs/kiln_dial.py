@@ -20,10 +20,11 @@ class KilnDialEnv:
         self._peak = rng.randint(8, 91)
         self._shape = (rng.randint(2, 9), rng.randint(2, 9), rng.randint(1200, 1800))
         return (
-            f"A kiln has a dial from 0 to {self.LAST}. The strength of its bricks rises evenly up to one best setting and falls evenly\n"
-            "after it; the two slopes may differ, and all are unknown.\n"
-            f"Reply \\boxed{{fire N}} to fire a brick at setting N and measure it, or \\boxed{{order N}} to order the whole batch\n"
-            "at setting N, which ends the game: 1.0 for the best setting, 0.3 right beside it, otherwise nothing.\n"
+            f"A kiln has a dial from 0 to {self.LAST}. The strength of its bricks rises evenly up to one best setting\n"
+            "and falls evenly after it; the two slopes may differ, and all are unknown.\n"
+            f"Reply \\boxed{{fire N}} to fire a brick at setting N and measure it,\n"
+            "or \\boxed{order N} to order the whole batch at setting N, which ends the game:\n"
+            "1.0 for the best setting, 0.3 right beside it, otherwise nothing.\n"
             f"You have {self.max_turns} turns, the order included."
         ), {}
 
@@ -40,7 +41,8 @@ class KilnDialEnv:
             if command.group(1) == "order":
                 miss = abs(setting - self._peak)
                 reward = 1.0 if miss == 0 else 0.3 if miss == 1 else 0.0
-                return ("The best batch there can be." if miss == 0 else "Not the best setting."), reward, True, False, {}
+                text = "The best batch there can be." if miss == 0 else "Not the best setting."
+                return text, reward, True, False, {}
             self._fired[setting] = self._strength(setting)
             text = f"The brick fired at {setting} bears {self._fired[setting]} kg."
         else:

@@ -22,8 +22,8 @@ class LatticeWalkEnv:
                 break
         places = ", ".join(f"({x},{y})" for x, y in closed)
         return (
-            f"Streets form a grid. You walk from crossing (0,0) to crossing ({east},{north}); every block you walk takes you\n"
-            "one crossing east (first number + 1) or one crossing north (second number + 1).\n"
+            f"Streets form a grid. You walk from crossing (0,0) to crossing ({east},{north}); every block\n"
+            "you walk takes you one crossing east (first number + 1) or one crossing north (second number + 1).\n"
             f"These crossings are closed and cannot be entered: {places}.\n"
             "How many different walks are there? Reply \\boxed{N}. Only one answer counts."
         ), {}

@@ -19,8 +19,9 @@ class LiarsInnEnv:
         self._heard = []
         self._turn = 0
         return (
-            "Seven guests, A to G, sit at an inn. Each is either honest and always tells the truth, or a liar and always lies.\n"
-            "All guests know who is who. At least one is a liar, and the honest ones are in the majority.\n"
+            "Seven guests, A to G, sit at an inn. Each is either honest and always tells the truth,\n"
+            "or a liar and always lies. All guests know who is who.\n"
+            "At least one is a liar, and the honest ones are in the majority.\n"
             "Reply \\boxed{ask X about Y} to ask guest X whether guest Y is honest,\n"
             "or \\boxed{liars ...} with the letters of all liars, in any order, to end the game.\n"
             f"You have {self.max_turns} turns, the accusation included."

@@ -24,9 +24,10 @@ class MountainSledgeEnv:
                 break
         lines = "\n".join(f"- {letter}: weight {w}, worth {v}" for letter, (w, v) in self._goods.items())
         return (
-            f"A sledge carries a weight of at most {self._limit}. Each of these goods can be loaded once or left behind:\n{lines}\n"
-            "Choose the load with the highest total worth. Reply with the letters of all goods you load, without spaces,\n"
-            "in one \\boxed{...}. Only one answer counts."
+            f"A sledge carries a weight of at most {self._limit}. Each of these goods can be loaded once or\n"
+            f"left behind:\n{lines}\n"
+            "Choose the load with the highest total worth. Reply with the letters of all goods you load,\n"
+            "without spaces, in one \\boxed{...}. Only one answer counts."
         ), {}
 
     def _weight(self, load):

@@ -18,7 +18,8 @@ class RemainderOracleEnv:
         self._facts = {}
         self._turn = 0
         return (
-            f"An oracle keeps a whole number from {self.LOW} to {self.HIGH}. It answers questions about remainders only.\n"
+            f"An oracle keeps a whole number from {self.LOW} to {self.HIGH}. It answers questions about\n"
+            "remainders only.\n"
             "Reply \\boxed{mod M} with M from 2 to 12 to learn the remainder after division by M,\n"
             "or \\boxed{answer N} to name the number. One wrong answer ends the game.\n"
             f"You have {self.max_turns} turns, the answer included."

@@ -7,7 +7,7 @@ import re
 class SignalTreeEnv:
     STATIONS = "ABCDE"
 
-    def __init__(self, max_turns=5, **kwargs):
+    def __init__(self, max_turns=6, **kwargs):
         self.max_turns = max_turns
         self._parent = {}
         self._rng = random.Random(0)
@@ -23,8 +23,9 @@ class SignalTreeEnv:
             if max(len(self._woken(station)) for station in self.STATIONS if station in self._parent) >= 2:
                 break
         return (
-            "Five relay stations, A to E, are joined by hidden one-way wires. One station has no wire into it; each of the others\n"
-            "has exactly one. A station that is on switches on every station its wires lead to, and so on down the line.\n"
+            "Five relay stations, A to E, are joined by hidden one-way wires. One station has no wire into it;\n"
+            "each of the others has exactly one. A station that is on switches on every station its wires lead to,\n"
+            "and so on down the line.\n"
             "Reply \\boxed{force X} to switch on station X alone and see which stations come on because of it;\n"
             "\\boxed{watch} to see a day's traffic begun by some station that you do not learn; or\n"
             "\\boxed{wires P>Q ...} with all four wires, as pairs such as P>Q, in any order, to end the game.\n"

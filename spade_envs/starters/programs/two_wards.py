@@ -32,9 +32,10 @@ class TwoWardsEnv:
             for ward, a, c, b, d in zip(self.WARDS, treated, cured, spared, others, strict=True)
         )
         return (
-            "A hospital's records, by how ill the patients were when they came. Doctors chose who took the remedy by looking\n"
-            f"at the illness only:\n{lines}\n"
-            "What share of all these patients, in percent, would have recovered had every one of them taken the remedy?\n"
+            "A hospital's records, by how ill the patients were when they came. Doctors chose who took the remedy\n"
+            f"by looking at the illness only:\n{lines}\n"
+            "What share of all these patients, in percent, would have recovered had every one of them taken\n"
+            "the remedy?\n"
             "Reply with a whole number, \\boxed{N}. Only one answer counts."
         ), {}
 

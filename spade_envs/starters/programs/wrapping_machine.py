@@ -25,8 +25,8 @@ class WrappingMachineEnv:
             if self._output(self._target) > self.max_turns + self.LARGEST_PROBE:
                 break
         return (
-            "A machine turns a whole number into another. Its output moves on by the same pace for each step of the input,\n"
-            "and wraps around to small numbers when it would pass the end of a hidden wheel.\n"
+            "A machine turns a whole number into another. Its output moves on by the same pace for each step of\n"
+            "the input, and wraps around to small numbers when it would pass the end of a hidden wheel.\n"
             f"Reply \\boxed{{try N}} with N from 0 to {self.LARGEST_PROBE} to see an output,\n"
             f"or \\boxed{{predict V}} to say what it makes of {self._target}. One wrong prediction ends the game.\n"
             f"You have {self.max_turns} turns, the prediction included."
