@@ -12,11 +12,13 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from spade_envs.contract import Outcome, Program
+from spade_envs.contract import MAX_ACTION, Outcome, Program
 from spade_envs.episode import Episode
+from spade_envs.errors import ProgramError
+from spade_envs.sandbox import Pool
 from spade_trainer.generation.generator import Answer, ChatMessage, ContextOverflow, Generator, Sampling
 from spade_trainer.method.seeding import derive
 from spade_trainer.prompt_sets import PromptSet
@@ -34,16 +36,30 @@ _COMPLETE = re.compile(
 class Played:
     """What came of a play."""
 
-    ret: float
     outcome: Outcome
+    ret: float
+    """The return, in [-1, 1]."""
     turns: int
     prompt_tokens: int
     tokens: int
     """Tokens that the model wrote."""
     seconds: float
     fault: str | None
+    """What the program did wrong, where it did."""
     transcript: str
     """The conversation as JSON."""
+
+
+@dataclass
+class _Talk:
+    messages: list[ChatMessage] = field(default_factory=list)
+    prompt_tokens: int = 0
+    tokens: int = 0
+
+    def add(self, answer: Answer) -> None:
+        self.messages.append(_said(answer))
+        self.prompt_tokens += answer.prompt_tokens
+        self.tokens += answer.tokens
 
 
 @dataclass(frozen=True)
@@ -54,46 +70,49 @@ class Player:
     sampling: Sampling
     prompts: PromptSet
     max_turns: int = 25
+    """Turn limit; a program's own lower one counts first."""
 
-    async def play(self, loaded: Any, program: Program, *, seed: int, hint: str | None = None) -> Played:
-        """Play one episode of a loaded program from `seed`.
+    async def play(self, program: Program, pool: Pool, *, seed: int, hint: str | None = None) -> Played:
+        """Play one episode of a program from `seed`.
 
         Raises `SpadeError` when the model cannot be had; whatever the program does is an outcome.
         """
         begin = time.monotonic()
-        episode = Episode(loaded, max_turns=self.max_turns)
-        spent = [0, 0]
-        messages: list[ChatMessage] = []
         try:
-            observation = await asyncio.to_thread(episode.reset, seed)
-            tools = tuple((episode.info or {}).get("tools") or ()) if program.kind == "tool_use" else ()
-            messages += self._opening(program, hint, tools, observation)
-            while not episode.done:
-                answer = await self._ask(messages, tools, _seed(program, seed, hint, episode.turns))
-                if answer is None:
-                    episode.cut()
-                    break
-                spent = [spent[0] + answer.prompt_tokens, spent[1] + answer.tokens]
-                messages.append(_said(answer))
-                if answer.finish == "length" and not complete(answer):
-                    episode.cut()
-                    break
-                action = contract_text(answer.text, answer.calls, tools) if tools else without_thinking(answer.text)
-                observation = await asyncio.to_thread(episode.step, action)
-                messages += _reply(answer, observation)
-            assert episode.outcome is not None
-            return Played(
-                ret=episode.ret,
-                outcome=episode.outcome,
-                turns=episode.turns,
-                prompt_tokens=spent[0],
-                tokens=spent[1],
-                seconds=time.monotonic() - begin,
-                fault=episode.fault,
-                transcript=json.dumps(messages, ensure_ascii=False),
-            )
-        finally:
-            await asyncio.to_thread(episode.close)
+            episode = await asyncio.to_thread(Episode, program, max_turns=self.max_turns, pool=pool)
+        except ProgramError as error:
+            return Played("faulty", 0.0, 0, 0, 0, time.monotonic() - begin, str(error), "[]")
+        with episode:
+            talk = await self._talk(episode, program, seed, hint)
+        assert episode.outcome is not None, "an episode that ended has an outcome"
+        return Played(
+            outcome=episode.outcome,
+            ret=episode.ret,
+            turns=episode.turns,
+            prompt_tokens=talk.prompt_tokens,
+            tokens=talk.tokens,
+            seconds=time.monotonic() - begin,
+            fault=episode.fault,
+            transcript=json.dumps(talk.messages, ensure_ascii=False),
+        )
+
+    async def _talk(self, episode: Episode, program: Program, seed: int, hint: str | None) -> _Talk:
+        """Let the model and the environment talk until the episode is done."""
+        talk = _Talk()
+        observation = await asyncio.to_thread(episode.reset, seed)
+        tools = tuple(episode.info.get("tools") or ()) if program.kind == "tool_use" else ()
+        talk.messages += self._opening(program, hint, tools, observation)
+        while not episode.done:
+            answer = await self._ask(talk.messages, tools, derive(program.sha256, seed, hint or "", episode.turns))
+            if answer is not None:
+                talk.add(answer)
+            if answer is None or (answer.finish == "length" and not complete(answer)):
+                episode.cut()
+                break
+            action = contract_text(answer.text, answer.calls, tools) if tools else without_thinking(answer.text)
+            observation = await asyncio.to_thread(episode.step, action[-MAX_ACTION:])
+            talk.messages += _reply(answer, observation)
+        return talk
 
     def _opening(
         self, program: Program, hint: str | None, tools: Sequence[Mapping[str, Any]], observation: str
@@ -135,6 +154,3 @@ def _reply(answer: Answer, observation: str) -> list[ChatMessage]:
     rest = [{"role": "tool", "tool_call_id": one, "content": "(see the first answer)"} for one in ids[1:]]
     return [{"role": "tool", "tool_call_id": ids[0], "content": observation}, *rest]
 
-
-def _seed(program: Program, seed: int, hint: str | None, turn: int) -> int:
-    return derive("play", program.sha256, seed, hint or "", turn)
