@@ -8,7 +8,6 @@ import gymnasium
 
 from spade_envs.contract import MAX_ACTION, MAX_OBSERVATION, Program
 from spade_envs.episode import Episode
-from spade_envs.errors import SandboxError
 from spade_envs.sandbox import Pool, default_pool
 from spade_envs.sandbox.pool import MAX_SEED
 from spade_envs.sources import Record, resolve
@@ -42,7 +41,8 @@ class SpadeEnv(gymnasium.Env[str, str]):
     With `hint=True` the environment's hint, if it has one, is in `info["hint"]` at reset, and nowhere otherwise.
 
     A program that fails ends its episode: truncated, reward 0, `info["outcome"]` `"faulty"` or `"timeout"` and the
-    reason in `info["fault"]`. At the end of every episode `info["outcome"]` says how it ended.
+    reason in `info["fault"]`; after a failed reset, whose observation is empty, the first step is such an end. At the
+    end of every episode `info["outcome"]` says how it ended.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  # Gymnasium's own declaration
@@ -79,9 +79,9 @@ class SpadeEnv(gymnasium.Env[str, str]):
         if seed is None:
             seed = int(self.np_random.integers(0, MAX_SEED))
         observation = self._episode.reset(seed)
-        if self._episode.fault is not None:
-            raise SandboxError(f"{self.program.id} failed at reset with seed {seed}: {self._episode.fault}")
         info = {**self._episode.info, "seed": seed}
+        if self._episode.fault is not None:
+            info.update(outcome=self._episode.outcome, fault=self._episode.fault)
         if self._hint is not None:
             info["hint"] = self._hint
         return observation, info
@@ -91,7 +91,8 @@ class SpadeEnv(gymnasium.Env[str, str]):
         if not isinstance(action, str):
             raise TypeError(f"an action must be a str, not {type(action).__name__}")
         episode = self._episode
-        observation = episode.step(action)
+        failed_at_reset = episode.fault is not None and episode.turns == 0
+        observation = "" if failed_at_reset else episode.step(action)
         if not episode.done:
             assert episode.last is not None
             return observation, episode.last.reward, False, False, dict(episode.info)
