@@ -33,10 +33,14 @@ FLUSH_ITEMS = 1024
 _READ = 65536
 
 
+_rest = b""
+"""Bytes that came with the last request and belong to the next: the host does not wait after a `Close`."""
+
+
 def read_exactly(size: int, start: bytes = b"") -> bytes:
-    """`size` bytes from the host; the worker ends when the host has gone."""
+    """At least `size` bytes from the host; the worker ends when the host has gone."""
     while len(start) < size:
-        more = os.read(SOCKET, size - len(start))
+        more = os.read(SOCKET, _READ)
         if not more:
             os._exit(0)
         start += more
@@ -45,13 +49,15 @@ def read_exactly(size: int, start: bytes = b"") -> bytes:
 
 def read_request() -> Any:
     """The next request; a frame that is too long or malformed ends the worker."""
-    data = read_exactly(HEADER, os.read(SOCKET, _READ) or os._exit(0))
+    global _rest
+    data = read_exactly(HEADER, _rest)
     size = int.from_bytes(data[:HEADER], "little")
     if size > MAX_FRAME:
         os._exit(65)
-    if len(data) < HEADER + size:
-        data = read_exactly(HEADER + size, data)
-    return decode_request(data[HEADER:])
+    end = HEADER + size
+    data = read_exactly(end, data)
+    _rest = data[end:]
+    return decode_request(data[HEADER:end])
 
 
 def send(payload: bytes) -> None:
