@@ -171,6 +171,7 @@ class SpadeConfig:
     interval: int = option(4, "steps between two sets of environments (k)", PAPER, low=1)
     delay: int | None = option(None, "steps a designer sample is held back; null: k", PAPER, low=0)
     updates_per_step: int = option(1, "optimizer updates a step's samples are split into", low=1)
+    keep_checkpoints: int = option(2, "newest checkpoints that are kept", low=1)
     designer: DesignerConfig = field(default_factory=DesignerConfig)
     player: PlayerConfig = field(default_factory=PlayerConfig)
     reward: RewardConfig = field(default_factory=RewardConfig)

@@ -1,8 +1,8 @@
 """The corpus: documents that ground designs, sampled uniformly, one fresh document per designer prompt.
 
-Grounding is what keeps designs different from one another. A corpus is JSON Lines with the text in `text` or `orig_doc`,
-parquet with a `text` column, a folder of `.txt` and `.md` files, the documents of a registry, or the small corpus that
-comes with the package. Whatever the source, it is read once and held as a list.
+Grounding is what keeps designs different from one another. A corpus is JSON Lines with the text in `text` or
+`orig_doc`, parquet with a `text` column, a folder of `.txt` and `.md` files, the documents of a registry, or the small
+corpus that comes with the package. Whatever the source, it is read once and held as a list.
 """
 
 from __future__ import annotations
