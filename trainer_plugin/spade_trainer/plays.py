@@ -1,8 +1,8 @@
 """One play of an environment by a chat model: the conversation, the actions, and what came of it.
 
-The player sees its system message (with or without the hint), the observation, and then the environment's answers to its
-own messages. An action is what the model wrote after its thinking; in tool-use environments its calls are brought into the
-contract's form. An answer that the token limit cut before its action was complete ends the play as *cut*.
+The player sees its system message (with or without the hint), the observation, and then the environment's answers to
+its own messages. An action is what the model wrote after its thinking; in tool-use environments its calls are brought
+into the contract's form. An answer that the token limit cut before its action was complete ends the play as *cut*.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _said(answer: Answer) -> ChatMessage:
 
 
 def _reply(answer: Answer, observation: str) -> list[ChatMessage]:
-    """Return the environment's answer as messages. Calls made apart from the text want one answer each, by their ids."""
+    """Return the environment's answer as messages; calls made apart from the text want one each, by their ids."""
     if not answer.calls:
         return [{"role": "user", "content": observation}]
     ids = [call["id"] for call in to_openai(answer.calls)]

@@ -1,7 +1,8 @@
 """The prompts of one command: a variant that comes with the package, in which a folder of one's own replaces templates.
 
-A folder holds `NAME.j2` files, each a whole template of the form that `prompts.py` describes; names that it does not hold
-come from the variant. The version of a template is a hash of the text that was used, whichever of the two it came from.
+A folder holds `NAME.j2` files, each a whole template of the form that `prompts.py` describes; names that it does not
+hold come from the variant. The version of a template is a hash of the text that was used, whichever of the two it
+came from.
 """
 
 from __future__ import annotations

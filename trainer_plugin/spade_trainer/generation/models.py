@@ -66,9 +66,9 @@ def is_local(model: str) -> bool:
 
 def nano_path() -> Path:
     """Return the folder of nano's weights."""
-    from spade_trainer import nano
+    from spade_trainer.nano import MODEL
 
-    return Path(nano.__file__).parent / "model"
+    return MODEL
 
 
 def _local(path: Path, name: str | None, seed: int) -> Generator:
