@@ -123,26 +123,42 @@ def encode_source(source: str) -> bytes:
     return data
 
 
+@dataclass(frozen=True)
+class ClassHeader:
+    """A module-level class as its text shows it."""
+
+    name: str
+    bases: tuple[str, ...]
+    methods: tuple[str, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it defines `reset`, and `step` unless its base may bring it."""
+        return "reset" in self.methods and ("step" in self.methods or TOOL_USE_BASE in self.bases)
+
+
 def pick_class(source: str) -> tuple[str, Kind]:
     """The name and kind of the program's class.
 
-    It is the first module-level class whose name ends in `Env` and that no other such class derives from.
+    Candidates are the module-level classes whose name ends in `Env` and that no other candidate derives from; the
+    first that defines `reset` and `step` itself is taken, or the first of all.
     """
-    candidates = environment_classes(source)
-    if not candidates:
+    found = environment_classes(source)
+    if not found:
         raise ProgramError(
             "a program must define one class whose name ends in Env, at the top level, with reset() and step(); "
             "none was found"
         )
-    name = candidates[0]
-    return name, "tool_use" if TOOL_USE_BASE in _ancestry(name, dict(_classes(source))) else "game"
+    chosen = next((one for one in found if one.is_complete), found[0])
+    bases = {one.name: list(one.bases) for one in class_headers(source)}
+    return chosen.name, "tool_use" if TOOL_USE_BASE in _ancestry(chosen.name, bases) else "game"
 
 
-def environment_classes(source: str) -> list[str]:
-    """Names of the module-level `...Env` classes that no other of them derives from, in order of appearance."""
-    classes = {name: bases for name, bases in _classes(source) if name.endswith("Env") and name != TOOL_USE_BASE}
-    derived_from = {base for name, bases in classes.items() for base in bases if base != name}
-    return [name for name in classes if name not in derived_from]
+def environment_classes(source: str) -> list[ClassHeader]:
+    """The module-level `...Env` classes that no other of them derives from, in order of appearance."""
+    classes = [one for one in class_headers(source) if one.name.endswith("Env") and one.name != TOOL_USE_BASE]
+    derived_from = {base for one in classes for base in one.bases if base != one.name}
+    return [one for one in classes if one.name not in derived_from]
 
 
 def _ancestry(name: str, classes: dict[str, list[str]]) -> set[str]:
@@ -156,13 +172,14 @@ def _ancestry(name: str, classes: dict[str, list[str]]) -> set[str]:
     return found
 
 
-def _classes(source: str) -> Iterator[tuple[str, list[str]]]:
-    """Module-level classes with the names in their parentheses.
+def class_headers(source: str) -> list[ClassHeader]:
+    """Every module-level class with its bases and methods.
 
-    By tokens and not by `ast.parse`: some short texts keep the parser busy for seconds.
+    By tokens and not by `ast.parse`: a text that does not parse still has a name, for messages and for its file.
     """
+    found: list[ClassHeader] = []
     tokens = _tokens(source)
-    depth, starts_line = 0, True
+    depth, starts_line, inside = 0, True, False
     for token in tokens:
         if token.type == tokenize.INDENT:
             depth += 1
@@ -170,24 +187,27 @@ def _classes(source: str) -> Iterator[tuple[str, list[str]]]:
             depth -= 1
         elif token.type in (tokenize.COMMENT, tokenize.NL):
             continue
-        elif starts_line and depth == 0 and token.string == "class":
-            yield _class_header(tokens)
-            starts_line = False
-            continue
+        elif starts_line and depth == 0:
+            inside = token.string == "class"
+            if inside:
+                found.append(_class_header(tokens))
+                starts_line = False
+                continue
+        elif starts_line and depth == 1 and inside and token.string == "def":
+            last = found.pop()
+            found.append(ClassHeader(last.name, last.bases, (*last.methods, next(tokens, token).string)))
         starts_line = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING)
+    return found
 
 
-def _class_header(tokens: Iterator[tokenize.TokenInfo]) -> tuple[str, list[str]]:
-    name, bases = "", []
+def _class_header(tokens: Iterator[tokenize.TokenInfo]) -> ClassHeader:
+    names: list[str] = []
     for token in tokens:
         if token.string == ":" or token.type == tokenize.NEWLINE:
             break
         if token.type == tokenize.NAME:
-            if name:
-                bases.append(token.string)
-            else:
-                name = token.string
-    return name, bases
+            names.append(token.string)
+    return ClassHeader(names[0] if names else "", tuple(names[1:]), ())
 
 
 def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:

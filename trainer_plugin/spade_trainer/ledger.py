@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from spade_envs.sources import Record
 from spade_envs.starters import records as starters
 from spade_registry.registry import Registry
 from spade_trainer import prompts
@@ -20,7 +21,7 @@ from spade_trainer.corpus import Corpus, Document, open_corpus
 from spade_trainer.design import Design, FitsPrompt, Job, fit
 from spade_trainer.external import write_designs
 from spade_trainer.method.seeding import derive, generator
-from spade_trainer.recording import round_record
+from spade_trainer.recording import played, starter, written
 from spade_trainer.rounds import Environment, Played
 
 DESIGNER = "designer_game"
@@ -41,6 +42,7 @@ class Ledger:
         self._registry: Registry | None = None
         self._corpus: Corpus | None = None
         self._sampler: Any = None
+        self._starters: list[Record] = []
 
     @property
     def registry(self) -> Registry:
@@ -121,24 +123,18 @@ class Ledger:
         )
 
     def replays(self, step: int, n: int, exclude: Sequence[str]) -> list[Environment]:
-        """Return up to `n` environments to play again; a registry that has none yet gives way to the starters."""
+        """Return up to `n` environments to play again; a registry that has too few yet gives way to the starters."""
         if n <= 0:
             return []
-        chosen = []
+        chosen: list[str] = []
         if self.registry.measured() >= self.config.replay.min_fill:
             chosen = self._sampler.sample(n, exclude=exclude)
-        found = [
-            Environment(one.program.id, one.program.source, one.skill or "", one.hint, one.max_turns, fresh=False)
-            for one in map(self.registry.get, chosen)
-            if one is not None
-        ]
-        taken = {*exclude, *(one.id for one in found)}
+        found = [self.registry.get(one) for one in chosen]
+        taken = {*exclude, *chosen}
         spare = [record for record in starters() if record.program.id not in taken]
         order = generator(self.config.seed, "starters", step).permutation(len(spare))[: n - len(found)]
-        return found + [
-            Environment(one.program.id, one.program.source, one.skill or "", one.hint, one.max_turns, fresh=False)
-            for one in (spare[i] for i in order)
-        ]
+        self._starters = [spare[i] for i in order]
+        return [_environment(one) for one in (*found, *self._starters) if one is not None]
 
     def external_designs(self, jobs: Sequence[Job]) -> list[Design]:
         """Have the jobs done by the external designer."""
@@ -150,7 +146,6 @@ class Ledger:
         self,
         step: int,
         designs: Sequence[tuple[Job, Design]],
-        environments: Sequence[Environment],
         plays: Sequence[Played],
         metrics: Mapping[str, Any],
     ) -> None:
@@ -158,5 +153,14 @@ class Ledger:
         numbers = {
             name: float(value) for name, value in metrics.items() if isinstance(value, int | float) and value == value
         }
-        record = round_record(self.run, step, self.model, designs, environments, plays)
-        self.registry.commit_round(run=self.run, step=step, metrics=numbers, **record)
+        new = written(self.run, step, self.model, designs)
+        new += [starter(one.program, one.skill, one.hint, one.max_turns) for one in self._starters]
+        self._starters = []
+        self.registry.commit_round(
+            self.run, step, environments=new, plays=played(self.run, step, self.model, plays), metrics=numbers
+        )
+
+
+def _environment(record: Record) -> Environment:
+    program = record.program
+    return Environment(program.id, program.source, record.skill or "", record.hint, record.max_turns, fresh=False)

@@ -90,7 +90,7 @@ class SpadeTrainer(PPOTrainerSync):
         learning = ("old_log_prob", "ref", "adv", "update_actor")
         metrics["spade/seconds/learn"] = sum(timing_raw.get(phase, 0.0) for phase in learning)
         metrics["spade/seconds/step"] = time.monotonic() - self._began
-        self.ledger.commit(self.global_steps, self._designs, self.round.environments, self._played, metrics)
+        self.ledger.commit(self.global_steps, self._designs, self._played, metrics)
         return batch
 
     def _compute_advantage(self, batch: KVBatchMeta, metrics: dict[str, Any]) -> KVBatchMeta:

@@ -1,0 +1,157 @@
+"""The warm start: supervised training from scratch on the demonstrations, on a CPU, in one pass over a fixed list.
+
+Only the assistant's tokens are learned. Batches hold rows of similar length and a bounded number of padded tokens. Muon
+updates the matrices of the layers, AdamW the rest (K. Jordan et al., 2024: fewer tokens to the same loss than AdamW alone).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch.nn import functional
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from spade_trainer.nano.demos import draw_demo
+from spade_trainer.prompts import Message
+
+ROLE_WEIGHT = {"designer": 1.0, "hint": 1.0, "player": 3.0}  # a play has few tokens of its own, a program has many
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything the warm start depends on."""
+
+    seed: int = 1
+    rows: int = 48_000
+    batch_tokens: int = 8192
+    learning_rate: float = 3e-3
+    hidden: int = 160
+    layers: int = 4
+    heads: int = 5
+    intermediate: int = 448
+    warmup: int = 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tokenised conversation; `weights` is 0 outside the assistant's tokens."""
+
+    tokens: list[int]
+    weights: list[float]
+
+
+def tokenise(tokenizer: PreTrainedTokenizerFast, role: str, messages: Sequence[Message]) -> Row:
+    """Encode a conversation message by message, as it grows in a run."""
+    tokens: list[int] = []
+    weights: list[float] = []
+    opening = tokenizer.encode("<|im_start|>assistant\n", add_special_tokens=False)
+    for message in messages:
+        text = f"<|im_start|>{message['role']}\n{message['content']}<|im_end|>\n"
+        part = tokenizer.encode(text, add_special_tokens=False)
+        own = message["role"] == "assistant"
+        tokens += part
+        start = len(opening) if own else len(part)
+        weights += [0.0] * start + [ROLE_WEIGHT[role]] * (len(part) - start - 1) + [0.0] * (1 if own else 0)
+    return Row(tokens, weights)
+
+
+def demonstrations(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> list[Row]:
+    """Draw and encode all rows of a recipe."""
+    rng = random.Random(recipe.seed)
+    return [tokenise(tokenizer, *draw_demo(rng)) for _ in range(recipe.rows)]
+
+
+def build(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Return an untrained model."""
+    torch.manual_seed(recipe.seed)
+    end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    return Qwen3ForCausalLM(Qwen3Config(
+        vocab_size=len(tokenizer), hidden_size=recipe.hidden, intermediate_size=recipe.intermediate,
+        num_hidden_layers=recipe.layers, num_attention_heads=recipe.heads, num_key_value_heads=recipe.heads,
+        head_dim=32, max_position_embeddings=1024, tie_word_embeddings=True, attn_implementation="sdpa",
+        eos_token_id=end, pad_token_id=pad, bos_token_id=None,
+    ))
+
+
+def batches(rows: Sequence[Row], recipe: Recipe) -> list[list[Row]]:
+    """Group rows of similar length, at most `batch_tokens` padded tokens a batch, in random order."""
+    rng = random.Random(recipe.seed)
+    order = list(range(len(rows)))
+    rng.shuffle(order)
+    result: list[list[Row]] = []
+    for start in range(0, len(order), 2048):
+        chunk = sorted((rows[i] for i in order[start : start + 2048]), key=lambda row: len(row.tokens))
+        groups = list(_fill(chunk, recipe.batch_tokens))
+        rng.shuffle(groups)
+        result += groups
+    return result
+
+
+def _fill(rows: Sequence[Row], limit: int) -> Iterator[list[Row]]:
+    group: list[Row] = []
+    for row in rows:  # from short to long, so the newest row is the longest
+        if group and (len(group) + 1) * len(row.tokens) > limit:
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def tensors(rows: Sequence[Row], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pad on the right: tokens and weights, both `[rows, longest]`."""
+    longest = max(len(row.tokens) for row in rows)
+    tokens = torch.full((len(rows), longest), pad)
+    weights = torch.zeros(len(rows), longest)
+    for i, row in enumerate(rows):
+        tokens[i, : len(row.tokens)] = torch.tensor(row.tokens)
+        weights[i, : len(row.weights)] = torch.tensor(row.weights)
+    return tokens, weights
+
+
+def optimisers(model: torch.nn.Module, learning_rate: float) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
+    rest = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
+    return [
+        torch.optim.Muon(matrices, lr=learning_rate, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+def fast_autocast() -> torch.autocast:
+    """bfloat16 where the CPU multiplies it in hardware, else plain float32."""
+    return torch.autocast("cpu", torch.bfloat16, enabled=torch.cpu._is_amx_tile_supported())
+
+
+def fit(model: Qwen3ForCausalLM, rows: Sequence[Row], recipe: Recipe, pad: int, log=print) -> Qwen3ForCausalLM:
+    """Train in one pass over `rows`."""
+    plan = batches(rows, recipe)
+    optimizers = optimisers(model, recipe.learning_rate)
+    started, running = time.monotonic(), 0.0
+    model.train()
+    for step, group in enumerate(plan):
+        progress = step / len(plan)
+        rate = recipe.learning_rate * min(1.0, (step + 1) / recipe.warmup) * (0.05 + 0.475 * (1 + math.cos(math.pi * progress)))
+        tokens, weights = tensors(group, pad)
+        with fast_autocast():
+            logits = model(input_ids=tokens).logits
+        losses = functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), tokens[:, 1:], reduction="none")
+        weight = weights[:, 1:]
+        loss = (losses * weight).sum() / weight.sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for optimizer in optimizers:
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        running = loss.item() if step == 0 else 0.97 * running + 0.03 * loss.item()
+        if step % 50 == 0 or step == len(plan) - 1:
+            log(f"step {step + 1}/{len(plan)} loss {running:.3f} after {time.monotonic() - started:.0f} s")
+    return model.eval()
