@@ -1,0 +1,289 @@
+"""What is asked of a registry, as SQL: each function reads on a connection and gives records back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from spade_envs.contract import MAX_NAME, NAMESPACE, Program
+from spade_envs.sources import Record, ambiguous, hash_prefix, nearest
+from spade_registry.memory import Remembered
+from spade_registry.replay import Candidates
+from spade_registry.rows import Document, Measurement, Play, Ranked, Run, Status, Step
+
+RESOLVABLE: tuple[Status, ...] = ("accepted", "retired")
+"""Statuses of what an exact id or hash finds; names stand for accepted environments only."""
+RECORD = "env_id, class_name, sha256, source, kind, skill, status, max_turns, license, hint"
+NEAR = 400
+
+
+def record(row: Sequence[Any]) -> Record:
+    """A `Record` from the columns `RECORD`."""
+    env_id, class_name, sha256, source, kind, skill, status, max_turns, license_, hint = row
+    program = Program(source, sha256, class_name, kind)
+    return Record(program, max_turns, skill, hint, license_, {"status": status, "env_id": env_id})
+
+
+def find(connection: sqlite3.Connection, query: str, statuses: Sequence[str] = RESOLVABLE) -> int | None:
+    """The row of an environment by id, hash prefix or name; see `spade_envs.sources.Source.get`.
+
+    Raises `AmbiguousEnvironment` where several fit.
+    """
+    bare = query.removeprefix(f"{NAMESPACE}/")
+    exact = connection.execute(
+        "SELECT id, status FROM environments WHERE env_id = ?", (f"{NAMESPACE}/{bare}",)
+    ).fetchone()
+    if exact is not None:
+        return int(exact[0]) if exact[1] in statuses else None
+    for condition, values, allowed in _conditions(bare, statuses):
+        marks = ", ".join("?" * len(allowed))
+        rows = connection.execute(
+            f"SELECT id, env_id FROM environments WHERE {condition} AND status IN ({marks}) LIMIT 6", (*values, *allowed)
+        ).fetchall()
+        if len(rows) > 1:
+            raise ambiguous(query, [row[1] for row in rows])
+        if rows:
+            return int(rows[0][0])
+    return None
+
+
+def _conditions(bare: str, statuses: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...], Sequence[str]]]:
+    prefix = hash_prefix(bare)
+    if prefix is not None:
+        yield "sha256 >= ? AND sha256 < ?", (prefix, prefix + "g"), statuses
+    names = ("accepted",) if "accepted" in statuses else tuple(statuses)
+    yield "name = ?", (bare[: MAX_NAME + 3],), names
+    yield "class_name = ?", (bare,), names
+
+
+def get(connection: sqlite3.Connection, row: int) -> Record:
+    """The record of a row."""
+    return record(connection.execute(f"SELECT {RECORD} FROM environments WHERE id = ?", (row,)).fetchone())
+
+
+def near(connection: sqlite3.Connection, query: str, n: int) -> list[str]:
+    """At most `n` accepted ids whose names look like the query's, the nearest first.
+
+    Names that share a beginning with the query are compared letter by letter, as many as `NEAR`; where the beginning
+    itself was mistyped, names that share a later piece of it.
+    """
+    name = query.removeprefix(f"{NAMESPACE}/").split("-")[0].removesuffix("Env")
+    ids: dict[str, None] = {}
+    for length in range(min(len(name), 6), 0, -1):
+        start = name[:length]
+        ids.update(
+            (row[0], None)
+            for row in connection.execute(
+                "SELECT env_id FROM environments WHERE name >= ? AND name < ? AND status = 'accepted' LIMIT ?",
+                (start, start + "\U0010ffff", NEAR),
+            )
+        )
+        if len(ids) >= NEAR:
+            break
+    found = nearest(query, list(ids), n)
+    if len(found) < n and len(name) >= 3:
+        pieces = [name[i : i + 4] for i in range(1, len(name) - 2, 2)][:4]
+        for piece in pieces:
+            rows = connection.execute(
+                "SELECT env_id FROM environments WHERE name LIKE ? AND status = 'accepted' LIMIT ?", (f"%{piece}%", 50)
+            )
+            ids.update((row[0], None) for row in rows)
+        found = nearest(query, list(ids), n)
+    return found
+
+
+def records(connection: sqlite3.Connection, status: str | None, skill: str | None) -> Iterator[Record]:
+    """Records in order of arrival, fetched as they are asked for."""
+    cursor = connection.execute(
+        f"SELECT {RECORD} FROM environments WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR skill = ?2) ORDER BY id",
+        (status, skill),
+    )
+    while batch := cursor.fetchmany(256):
+        yield from map(record, batch)
+
+
+RANKED = (
+    "e.env_id AS id, e.skill, e.source, e.hint, e.observation, e.status, s.win_rate, s.win_rate_hinted, s.regret, "
+    "s.regret_se, s.n, s.run, s.step"
+)
+
+
+def leaderboard(connection: sqlite3.Connection, run: int | None, n: int) -> list[Ranked]:
+    """Accepted environments of the highest regret, in one run or as they stand now."""
+    which = "s.latest = 1" if run is None else "s.run = ?"
+    return _ranked(
+        connection.execute(
+            f"SELECT {RANKED} FROM standings AS s JOIN environments AS e ON e.id = s.environment "
+            f"WHERE {which} AND e.status = 'accepted' AND s.regret IS NOT NULL ORDER BY s.regret DESC, e.id LIMIT ?",
+            ((n,) if run is None else (run, n)),
+        )
+    )
+
+
+def graveyard(connection: sqlite3.Connection, run: int | None, n: int) -> list[Ranked]:
+    """Environments that teach nothing, with the reason, the newest first; `run` keeps those it designed or played."""
+    if run is None:
+        where, values = "", (n,)
+    else:
+        where = (
+            "WHERE g.run = ?1 OR EXISTS (SELECT 1 FROM origins AS o WHERE o.environment = e.id AND o.run = ?1) "
+        )
+        values = (run, n)
+    return _ranked(
+        connection.execute(
+            "SELECT e.env_id AS id, e.skill, e.source, e.hint, e.observation, e.status, g.reason, g.win_rate, g.regret, "
+            f"g.n, g.run FROM graveyard AS g JOIN environments AS e ON e.env_id = g.env_id {where}"
+            f"ORDER BY e.id DESC LIMIT ?{len(values)}",
+            values,
+        )
+    )
+
+
+def search(connection: sqlite3.Connection, query: str, n: int, status: str | None) -> list[Ranked]:
+    """Full-text search over names, sources, opening observations and hints, the best match first."""
+    from sqlite_utils import Database
+
+    words = Database(connection, execute_plugins=False).quote_fts(query)
+    return _ranked(
+        connection.execute(
+            f"SELECT {RANKED} FROM (SELECT rowid, rank FROM environments_fts WHERE environments_fts MATCH ? "
+            "ORDER BY rank LIMIT ?) AS f JOIN environments AS e ON e.id = f.rowid "
+            "LEFT JOIN standings AS s ON s.environment = e.id AND s.latest = 1 "
+            "WHERE (?3 IS NULL OR e.status = ?3) ORDER BY f.rank LIMIT ?4",
+            (words, 4 * n, status, n),
+        )
+    )
+
+
+def _ranked(cursor: sqlite3.Cursor) -> list[Ranked]:
+    names = [column[0] for column in cursor.description]
+    return [Ranked(**dict(zip(names, row, strict=True))) for row in cursor]
+
+
+def remembered(connection: sqlite3.Connection, skill: str, run: int | None, capacity: int) -> list[Remembered]:
+    """The records of one skill among the `capacity` environments that were measured last, oldest first."""
+    which = "latest = 1" if run is None else "run = ?3"
+    rows = connection.execute(
+        "SELECT e.env_id, e.name, e.skill, e.source, e.hint, e.observation, s.win_rate, s.regret, s.step FROM "
+        f"(SELECT * FROM standings WHERE {which} ORDER BY measurement DESC LIMIT ?1) AS s "
+        "JOIN environments AS e ON e.id = s.environment "
+        "WHERE e.skill = ?2 AND e.status = 'accepted' AND s.win_rate IS NOT NULL ORDER BY s.measurement",
+        (capacity, skill) if run is None else (capacity, skill, run),
+    ).fetchall()
+    return [Remembered(*row) for row in rows]
+
+
+class CandidateCache:
+    """The candidates of replays; read in full once, and then only what was measured since."""
+
+    def __init__(self) -> None:
+        self._signature: tuple[int, ...] | None = None
+        self._found = Candidates()
+        self._place: dict[str, int] = {}
+
+    def load(self, connection: sqlite3.Connection) -> Candidates:
+        """The candidates as they are now; the same object where nothing has changed."""
+        signature = _signature(connection)
+        if signature == self._signature:
+            return self._found
+        before = self._signature
+        grown = before is not None and signature[1:] == before[1:] and signature[0] > before[0]
+        rows = _candidates(connection, before[0] if grown and before else 0)
+        if grown and all(row[0] in self._place for row in rows):
+            self._update(rows)
+        else:
+            self._replace(_candidates(connection, 0))
+        self._signature = signature
+        return self._found
+
+    def _update(self, rows: Sequence[Sequence[Any]]) -> None:
+        old = self._found
+        self._found = Candidates(old.ids, old.skills, old.regret.copy(), old.win_rate.copy())
+        for env_id, _, regret, rate in rows:
+            place = self._place[env_id]
+            self._found.regret[place], self._found.win_rate[place] = regret or 0.0, rate
+
+    def _replace(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._found = Candidates(
+            [row[0] for row in rows],
+            [row[1] or "" for row in rows],
+            np.array([row[2] or 0.0 for row in rows]),
+            np.array([row[3] for row in rows]),
+        )
+        self._place = {row[0]: i for i, row in enumerate(rows)}
+
+
+def _signature(connection: sqlite3.Connection) -> tuple[int, ...]:
+    """Newest measurement, number of standings, and of environments that can no longer be drawn."""
+    newest, count = connection.execute(
+        "SELECT coalesce(max(measurement), 0), count(*) FROM standings WHERE latest = 1"
+    ).fetchone()
+    gone = connection.execute("SELECT count(*) FROM environments WHERE status = 'retired'").fetchone()[0]
+    return newest, count, gone
+
+
+def _candidates(connection: sqlite3.Connection, after: int) -> list[Sequence[Any]]:
+    """Near-duplicates share one slot: the first of them stands for all."""
+    return connection.execute(
+        "SELECT e.env_id, e.skill, s.regret, s.win_rate FROM standings AS s JOIN environments AS e ON e.id = s.environment "
+        "WHERE s.latest = 1 AND s.measurement > ? AND e.status = 'accepted' AND e.duplicate_of IS NULL "
+        "AND s.win_rate IS NOT NULL ORDER BY e.id",
+        (after,),
+    ).fetchall()
+
+
+RUN = "id, uuid, preset, configuration, config_hash, versions, directory, state, started_at, ended_at"
+
+
+def run(row: Sequence[Any]) -> Run:
+    """A `Run` from the columns `RUN`."""
+    values = list(row)
+    values[3], values[5] = json.loads(values[3]), json.loads(values[5])
+    return Run(*values)
+
+
+def steps(connection: sqlite3.Connection, run_id: int, after: int) -> list[Step]:
+    """Steps of a run beyond `after`, in order."""
+    rows = connection.execute(
+        "SELECT run, step, metrics, created_at FROM steps WHERE run = ? AND step > ? ORDER BY step", (run_id, after)
+    )
+    return [Step(one, step, json.loads(metrics), created) for one, step, metrics, created in rows]
+
+
+def plays(connection: sqlite3.Connection, environment: int, env_id: str, run_id: int | None) -> Iterator[Play]:
+    """Plays of an environment in order of arrival, of one run or of all."""
+    cursor = connection.execute(
+        "SELECT run, step, policy, seed, hint IS NOT NULL, return, outcome, turns, tokens, seconds, transcript, fault "
+        "FROM plays WHERE environment = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY id",
+        (environment, run_id),
+    )
+    while batch := cursor.fetchmany(1024):
+        for row in batch:
+            values = list(row)
+            values[4] = bool(values[4])
+            yield Play(env_id, *values)
+
+
+def measurements(connection: sqlite3.Connection, environment: int, env_id: str, run_id: int | None) -> list[Measurement]:
+    """Measurements of an environment in order of arrival."""
+    names = (
+        "run, step, win_rate, win_rate_hinted, regret, learnability, n, n_hinted, win_rate_se, win_rate_hinted_se, "
+        "regret_se, mean_return, mean_return_hinted, n_pairs, cut, faulty, timeout"
+    )
+    rows = connection.execute(
+        f"SELECT {names} FROM measurements WHERE environment = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY id",
+        (environment, run_id),
+    )
+    return [Measurement(env_id, *row) for row in rows]
+
+
+def documents(connection: sqlite3.Connection) -> Iterator[Document]:
+    """Every corpus document, in order of arrival."""
+    for row in connection.execute("SELECT sha256, title, text, source, license FROM documents ORDER BY id"):
+        yield Document(*row)
+
+
