@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from spade_envs.sandbox.protocol import Close, Item, Load, LoadReport, Request, Reset, Solution, Step
+from spade_envs.sandbox.protocol import Close, Inspect, Item, Load, LoadReport, Request, Reset, Solution, Step
 from spade_envs.sandbox.runner import Runner
 
 _one_at_a_time = threading.RLock()
@@ -43,7 +43,13 @@ class InProcessWorker:
 
     def batch(self, request: Request, count: int, seconds: float) -> list[Item]:
         """Carry out a batch."""
-        calls: dict[type, Any] = {Reset: self._runner.reset, Step: self._runner.step, Solution: self._runner.solution}
+        run = self._runner
+        calls: dict[type, Any] = {
+            Reset: run.reset,
+            Step: run.step,
+            Solution: run.solution,
+            Inspect: run.inspect,
+        }
         call = calls[type(request)]
         with _one_at_a_time:
             return [call(*item) if isinstance(item, tuple) else call(item) for item in request.items]  # type: ignore[union-attr]

@@ -23,7 +23,7 @@ from spade_envs.contract import MAX_ACTION, MAX_OBSERVATION, Fault, Program, Ste
 from spade_envs.errors import PolicyViolation, ProgramError, SandboxError, SandboxUnavailable, SpadeError
 from spade_envs.sandbox.host import Worker, WorkerLost, Zygote, unavailable
 from spade_envs.sandbox.inprocess import InProcessWorker
-from spade_envs.sandbox.protocol import Answer, Broken, Close, Item, Load, LoadReport, Reset, Solution, Step, Text
+from spade_envs.sandbox.protocol import Answer, Broken, Close, Inspect, Item, Load, LoadReport, Reset, Solution, Step, Text
 
 EXTRAS_VARIABLE = "SPADE_ENVS_EXTRAS"
 """Environment variable: optional modules that programs of the default pool may import, separated by commas."""
@@ -106,6 +106,10 @@ class Loaded:
         """What each instance says its solution is; None where the program has none."""
         return self._exchange(Solution, list(ids), self._pool.limits.step_seconds, _solution_of)
 
+    def inspect(self, ids: Sequence[int]) -> list[str | None | Fault]:
+        """What the gate asks of tool-use instances right after a reset: JSON with `mismatches` and `criteria`."""
+        return self._exchange(Inspect, list(ids), self._pool.limits.step_seconds, _solution_of)
+
     def close(self, ids: Sequence[int]) -> None:
         """Forget instances. It does not wait: the worker is told with its next request."""
         for identifier in ids:
@@ -142,7 +146,7 @@ class Loaded:
 
     def _part(self, request: type, items: list[Any], seconds: float, convert: Callable[[Item], Any]) -> list[Any]:
         resetting = request is Reset
-        ids = items if request is Solution else [item[0] for item in items]
+        ids = items if request in (Solution, Inspect) else [item[0] for item in items]
         if resetting:
             self._ensure_worker()
             self._episodes += len(items)

@@ -83,13 +83,19 @@ class Solution(msgspec.Struct, array_like=True, tag=3, forbid_unknown_fields=Tru
     items: list[int]
 
 
+class Inspect(msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True):
+    """Ask tool-use instances, right after a reset, about their tools and criteria; each answers with JSON as `Text`."""
+
+    items: list[int]
+
+
 class Close(msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True):
     """Forget instances; not answered."""
 
     items: list[int]
 
 
-Request = Load | Reset | Step | Solution | Close
+Request = Load | Reset | Step | Solution | Inspect | Close
 encode = msgspec.msgpack.Encoder().encode
 decode_request = msgspec.msgpack.Decoder(Request).decode
 decode_items = msgspec.msgpack.Decoder(list[Item]).decode

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import json
 import math
 import sys
 import traceback
@@ -23,7 +24,7 @@ import msgspec
 from spade_envs.errors import PolicyViolation
 from spade_envs.sandbox import guards, modules, policy
 from spade_envs.sandbox.protocol import MAX_INFO, Answer, Broken, Item, Load, LoadReport, Text, encode
-from spade_envs.tooluse import ToolUseBaseEnv
+from spade_envs.tooluse import ToolUseBaseEnv, schema_mismatches
 
 MAX_MESSAGE = 500
 _MAX_DEPTH = 16
@@ -222,6 +223,21 @@ class Runner:
         self.weight += len(text or "")
         return Text(text)
 
+    def inspect(self, identifier: int) -> Item:
+        """Facts for the gate about a tool-use instance: where schemas and methods disagree, and its criteria now."""
+        world = self.worlds.get(identifier)
+        if world is None:
+            return Broken("an instance is inspected after reset()")
+        modules.Randomness.current = world.generator
+        try:
+            facts = {
+                "mismatches": [str(one)[:MAX_MESSAGE] for one in schema_mismatches(world.env._tools, world.env)[:20]],
+                "criteria": [_criterion(one, world.env._state) for one in list(world.env._message_criteria)[:100]],
+            }
+            return Text(json.dumps(facts))
+        except BaseException as error:
+            return Broken(f"the tools cannot be read after reset(): {describe(error)}")
+
     def close(self, identifier: int) -> None:
         """Forget an instance, after its own `close()` if it has one."""
         world = self.worlds.pop(identifier, None)
@@ -231,6 +247,14 @@ class Runner:
                 method()
             except BaseException:
                 return  # the episode is over; nobody is left to tell
+
+
+def _criterion(criterion: Any, state: Any) -> bool | str:
+    """Whether a criterion holds, or what it raised."""
+    try:
+        return bool(criterion(state))
+    except BaseException as error:
+        return describe(error)
 
 
 def plain(info: dict[Any, Any]) -> tuple[dict[str, Any], int]:

@@ -14,6 +14,7 @@ from spade_envs.sandbox.protocol import (
     HEADER,
     MAX_FRAME,
     Close,
+    Inspect,
     Item,
     Load,
     LoadReport,
@@ -74,9 +75,10 @@ def refuse(reason: str) -> NoReturn:
     os._exit(1)
 
 
-def answer_batch(run: runner.Runner, request: Reset | Step | Solution) -> None:
+def answer_batch(run: runner.Runner, request: Reset | Step | Solution | Inspect) -> None:
     """Answer every item of a batch, in one frame unless it takes long or grows large."""
-    call: Any = {Reset: run.reset, Step: run.step, Solution: run.solution}[type(request)]
+    calls = {Reset: run.reset, Step: run.step, Solution: run.solution, Inspect: run.inspect}
+    call: Any = calls[type(request)]
     items: list[Item] = []
     run.weight, since = 0, time.perf_counter()
     for arguments in request.items:

@@ -1,0 +1,127 @@
+"""The verdict on a program: every stage in order, the first failure stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from spade_envs.contract import Program, environment_classes
+from spade_envs.errors import PolicyViolation, ProgramError
+from spade_envs.gate.hints import find_leak
+from spade_envs.gate.repair import repair
+from spade_envs.gate.report import GateReport, StageResult
+from spade_envs.gate.stages import STAGES
+from spade_envs.gate.subject import Rejected, Subject
+from spade_envs.sandbox import Pool, default_pool
+
+LOADING = ("parse", "policy", "load")
+
+
+def check(source: Program | str, *, pool: Pool | None = None, hint: str | None = None) -> GateReport:
+    """Judge one program.
+
+    Args:
+        source: a program, or the text of one (see `extract_program` for a model's whole answer).
+        pool: where it runs; default: the pool of this process. Several threads may check with one pool.
+        hint: a hint to check for leaks of the solution, as a last stage `hint`.
+
+    Whatever the program does is a verdict; only a machine that cannot seal a worker raises (`SandboxUnavailable`).
+    """
+    return _Check(pool or default_pool()).run(source.source if isinstance(source, Program) else source, hint)
+
+
+class _Check:
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.stages: list[StageResult] = []
+        self.program: Program | None = None
+        self.source = ""
+        self.changes: list[str] = []
+        self.observation: str | None = None
+        self.max_turns: int | None = None
+
+    def run(self, text: str, hint: str | None) -> GateReport:
+        self.source = text
+        accepted = self._extract(text) and self._play(hint)
+        return GateReport(
+            accepted, self.program, self.source, self.stages, self.changes, self.observation, self.max_turns
+        )
+
+    def _extract(self, text: str) -> bool:
+        def extract() -> list[str]:
+            self.program = Program.from_source(text)
+            self.source = self.program.source
+            return _several(self.program)
+
+        def mend() -> list[str]:
+            assert self.program is not None
+            mended = repair(self.source)
+            if mended.changes:
+                self.changes = mended.changes
+                self.program = Program.from_source(mended.source)
+                self.source = self.program.source
+            return []
+
+        return self._stage("extract", extract) and self._stage("repair", mend, "; ".join)
+
+    def _play(self, hint: str | None) -> bool:
+        subject = self._load()
+        if subject is None:
+            return False
+        for name, stage in STAGES.items():
+            if name == "tool_schema" and not subject.is_tool_use:
+                continue
+            if not self._stage(name, lambda stage=stage: stage(subject)):  # type: ignore[misc]
+                return False
+            if name == "reset":
+                self.observation = subject.opening(0).observation
+        self.max_turns = subject.loaded.max_turns
+        if hint is not None:
+            return self._stage("hint", lambda: _no_leak(subject, hint))
+        return True
+
+    def _load(self) -> Subject | None:
+        """Load the program in a worker; the stage that refused has its own row, those before it passed."""
+        assert self.program is not None
+        begin = time.monotonic()
+        stage, message, subject = "load", "", None
+        try:
+            subject = Subject(self.program, self.pool)
+        except PolicyViolation as error:
+            stage, message = "policy", str(error)
+        except ProgramError as error:
+            stage, message = getattr(error, "stage", "load"), str(error)
+        seconds = time.monotonic() - begin
+        for name in LOADING[: LOADING.index(stage) + 1]:
+            last = name == stage
+            self.stages.append(
+                StageResult(name, subject is not None or not last, message if last else "", seconds if last else 0.0)
+            )
+        return subject
+
+    def _stage(
+        self, name: str, work: Callable[[], list[str]], say: Callable[[list[str]], str] = lambda _: ""
+    ) -> bool:
+        begin = time.monotonic()
+        message, warnings, passed = "", [], True
+        try:
+            warnings = work()
+            message = say(self.changes)
+        except (Rejected, ProgramError) as error:
+            message, passed = str(error), False
+        self.stages.append(StageResult(name, passed, message, time.monotonic() - begin, warnings))
+        return passed
+
+
+def _several(program: Program) -> list[str]:
+    names = [one.name for one in environment_classes(program.source)]
+    if len(names) < 2:
+        return []
+    return [f"the program has several environment classes ({', '.join(names)}); {program.class_name} was taken"]
+
+
+def _no_leak(subject: Subject, hint: str) -> list[str]:
+    leak = find_leak(subject, hint)
+    if leak is not None:
+        raise Rejected(leak)
+    return []
