@@ -34,8 +34,8 @@ CREATE TABLE runs (
 CREATE TABLE documents (
   id INTEGER PRIMARY KEY,
   sha256 TEXT NOT NULL UNIQUE, -- of the text
-  title TEXT,
-  text TEXT NOT NULL,
+  title TEXT, -- first heading, or the file's name; null where unknown
+  text TEXT NOT NULL, -- the whole document
   source TEXT, -- corpus that the document came from
   license TEXT, -- SPDX identifier where known
   created_at TEXT NOT NULL -- UTC, ISO 8601
@@ -50,9 +50,9 @@ CREATE TABLE environments (
   ast_sha256 TEXT, -- of the program without names of classes, comments, docstrings, annotations and layout
   duplicate_of INTEGER REFERENCES environments(id), -- first environment with the same ast_sha256; null for the first
   source TEXT NOT NULL, -- normalised source; never changes
-  kind TEXT NOT NULL CHECK (kind IN ('game', 'tool_use', 'multi_agent')),
+  kind TEXT NOT NULL CHECK (kind IN ('game', 'tool_use', 'multi_agent')), -- game, tool_use or multi_agent
   skill TEXT, -- what it trains; null where unknown
-  status TEXT NOT NULL CHECK (status IN ('accepted', 'rejected', 'retired')),
+  status TEXT NOT NULL CHECK (status IN ('accepted', 'rejected', 'retired')), -- accepted, rejected or retired
   status_reason TEXT, -- why it was rejected or retired
   max_turns INTEGER, -- turn limit of an episode; null: the program's own
   license TEXT, -- SPDX identifier where known
@@ -63,8 +63,8 @@ CREATE TABLE environments (
     """
 CREATE TABLE hints (
   id INTEGER PRIMARY KEY,
-  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE,
-  text TEXT NOT NULL,
+  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- environment that it is about
+  text TEXT NOT NULL, -- what the player is shown in the hinted arm
   sha256 TEXT NOT NULL, -- of the text
   author TEXT, -- model, or person, that wrote it
   prompt_version TEXT, -- prompt that asked for it
@@ -76,7 +76,7 @@ CREATE TABLE hints (
     """
 CREATE TABLE origins (
   id INTEGER PRIMARY KEY,
-  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE,
+  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- environment that came to be
   run INTEGER REFERENCES runs(id), -- run that designed it; null for an import
   step INTEGER, -- step of that run
   attempt INTEGER, -- attempt within its slot, from 1
@@ -97,26 +97,26 @@ CREATE TABLE parents (
     """
 CREATE TABLE checks (
   id INTEGER PRIMARY KEY,
-  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE,
+  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- program that was checked
   stage TEXT NOT NULL, -- stage of the gate
   passed INTEGER NOT NULL, -- 1 or 0
   message TEXT, -- why it failed, or what was found
   warnings TEXT, -- JSON array of remarks that do not reject; null: none
-  seconds REAL
+  seconds REAL -- wall clock
 )""",
     """
 CREATE TABLE plays (
   id INTEGER PRIMARY KEY,
-  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE,
+  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- environment that was played
   hint INTEGER REFERENCES hints(id) ON DELETE CASCADE, -- hint that was shown; null: unhinted
-  run INTEGER REFERENCES runs(id),
+  run INTEGER REFERENCES runs(id), -- run that played
   step INTEGER, -- step of that run
   policy TEXT, -- model that played
   seed INTEGER, -- of the reset; both arms use the same seeds
   return REAL, -- last reward in [-1, 1]; 0 if the episode never terminated
   won INTEGER, -- 1 or 0; null where the play does not count (cut, faulty, timeout)
-  turns INTEGER,
-  outcome TEXT NOT NULL CHECK (outcome IN ('won', 'lost', 'cut', 'faulty', 'timeout')),
+  turns INTEGER, -- actions taken
+  outcome TEXT NOT NULL CHECK (outcome IN ('won', 'lost', 'cut', 'faulty', 'timeout')), -- won, lost, cut, faulty or timeout; the last three do not count
   tokens INTEGER, -- tokens that the policy wrote
   seconds REAL, -- wall clock
   fault TEXT, -- what the program did wrong
@@ -125,15 +125,15 @@ CREATE TABLE plays (
     """
 CREATE TABLE measurements (
   id INTEGER PRIMARY KEY,
-  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE,
-  run INTEGER NOT NULL REFERENCES runs(id),
-  step INTEGER NOT NULL,
+  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- environment that was measured
+  run INTEGER NOT NULL REFERENCES runs(id), -- run whose plays count
+  step INTEGER NOT NULL, -- step whose plays count
   win_rate REAL, -- unhinted arm; null: no play counted
   win_rate_se REAL, -- standard error
-  win_rate_hinted REAL,
-  win_rate_hinted_se REAL,
+  win_rate_hinted REAL, -- hinted arm
+  win_rate_hinted_se REAL, -- standard error
   mean_return REAL, -- unhinted arm
-  mean_return_hinted REAL,
+  mean_return_hinted REAL, -- hinted arm
   regret REAL, -- mean over common seeds of hinted minus unhinted return; null: no common seed
   regret_se REAL, -- standard error of that paired difference; null below two pairs
   learnability REAL, -- p * (1 - p) of the unhinted win rate p
@@ -148,8 +148,8 @@ CREATE TABLE measurements (
 )""",
     """
 CREATE TABLE steps (
-  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
-  step INTEGER NOT NULL,
+  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, -- run that took it
+  step INTEGER NOT NULL, -- number within the run, from 1
   metrics TEXT NOT NULL, -- JSON object: name -> number
   created_at TEXT NOT NULL, -- UTC, ISO 8601
   PRIMARY KEY (run, step)
@@ -158,8 +158,8 @@ CREATE TABLE steps (
 
 STANDINGS = """
 CREATE TABLE standings (
-  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE,
-  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+  environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- environment that stands so
+  run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE, -- run whose plays count
   latest INTEGER NOT NULL, -- 1 in the row of the newest run that measured the environment, else 0
   measurement INTEGER NOT NULL, -- newest row of measurements in it: orders standings by recency
   step INTEGER NOT NULL, -- first step of the window: the last one in which both arms were played
@@ -168,14 +168,14 @@ CREATE TABLE standings (
   win_low REAL, -- lower end of its 95 % Wilson interval
   win_high REAL, -- upper end
   n INTEGER NOT NULL, -- unhinted plays that count
-  win_rate_hinted REAL,
-  n_hinted INTEGER NOT NULL,
+  win_rate_hinted REAL, -- of the window's first step
+  n_hinted INTEGER NOT NULL, -- hinted plays that count
   regret REAL, -- of the window's first step, where both arms were played
-  regret_se REAL,
+  regret_se REAL, -- its standard error
   learnability REAL, -- p * (1 - p) of the win rate p
-  cut INTEGER NOT NULL,
-  faulty INTEGER NOT NULL,
-  timeout INTEGER NOT NULL,
+  cut INTEGER NOT NULL, -- cut plays in the window
+  faulty INTEGER NOT NULL, -- faulty plays in the window
+  timeout INTEGER NOT NULL, -- timed-out plays in the window
   PRIMARY KEY (environment, run)
 ) WITHOUT ROWID"""
 
@@ -270,6 +270,14 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_version_1, _ver
 """`MIGRATIONS[i]` takes a file of version `i` to version `i + 1`, inside a transaction that the caller owns."""
 VERSION = len(MIGRATIONS)
 """Version that this release writes (`PRAGMA user_version`)."""
+
+
+VIEW_TEXTS = {
+    "frontier": "What is learnable now: the whole 95 % interval of the unhinted win rate lies inside [0.1, 0.9]. Best first.",
+    "leaderboard": "Accepted environments by regret, the highest first.",
+    "graveyard": "What teaches nothing, and why: rejected, retired, faulty, too easy, too hard. Newest first.",
+    "lineage": "How each environment came to be: run, step, model, document, and one line for each parent it was shown.",
+}
 
 
 class Column(NamedTuple):

@@ -36,11 +36,12 @@ def ids(case: tuple[Path, str]) -> str:
     return f"{case[0].name}: {case[1]}"
 
 
-def test_the_cli_reference_is_current():
+@pytest.mark.parametrize("name", ["cli.md", "schema.md"])
+def test_a_generated_page_is_current(name):
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    assert (ROOT / "docs" / "cli.md").read_text(encoding="utf-8") == generate.render(), "run `make docs`"
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == generate.PAGES[name](), "run `make docs`"
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case[1].startswith("spade-envs ")], ids=ids)
