@@ -23,6 +23,14 @@ GAME_SKILLS = (
     "Optimization",
     "Causal Inference",
 )
+TOOL_USE_SKILLS = (
+    "API Orchestration",
+    "State Modification",
+    "Data Retrieval",
+    "Error Recovery",
+    "Tool Selection",
+    "Multi-Step Workflows",
+)
 PAPER = "[5]"
 
 
@@ -73,6 +81,13 @@ class DesignerConfig:
         high=1.0,
     )
     train_rejected: bool = option(True, "whether rejected programs are designer samples; false reproduces the paper")
+    centre: str = option(
+        "skill",
+        "what a designer reward is compared with: the mean of the designs of its skill that are due at the same step, "
+        "or the mean of all designs that are due (set)",
+        "[section 3]",
+        choices=("skill", "set"),
+    )
     weight: float | None = option(
         None, "weight of designer samples in the update; null: (agent samples / designer samples) * k", PAPER, low=0.0
     )
@@ -115,6 +130,13 @@ class RewardConfig:
     band_high: float = option(0.6, "highest win rate that earns the full plateau", PAPER, low=0.0, high=1.0)
     ramp: float = option(0.25, "width over which the plateau falls to 0 outside the band", PAPER, low=0.0, high=1.0)
     regret_scale: float = option(0.15, "regret that earns the full regret term", PAPER, low=1e-6, high=2.0)
+    regret_floor: float = option(
+        0.0,
+        "regret below this counts as this much in the blend; 0: a negative regret costs nothing",
+        PAPER,
+        low=-2.0,
+        high=2.0,
+    )
     timeout: float = option(-0.5, "reward of a program whose step times out in play", "[section 3]", low=-1.0, high=0.0)
     ema_fast: float = option(0.98, "weight of the newest value in the fast average", "[ablations]", low=0.0, high=1.0)
     ema_slow: float = option(0.85, "weight of the newest value in the slow average", "[ablations]", low=0.0, high=1.0)
@@ -165,6 +187,9 @@ class SpadeConfig:
     directory: str | None = option(None, "folder of the run; null: verl's trainer.default_local_dir")
     preset: str = option("custom", "name of the preset, for the record")
     prompts: str = option("default", "template variant of all prompts")
+    kind: str = option(
+        "game", "kind of program that is asked for; any other is rejected", "[section 3]", choices=("game", "tool_use")
+    )
     skills: list[str] = option(GAME_SKILLS, "skills, in the order in which they take turns", "[section 3]")  # noqa: RUF009
     active_skills: int = option(3, "skills of one set of environments", "[section 3]", low=1)
     environments_per_skill: int = option(8, "environments per skill of a set", PAPER, low=1)

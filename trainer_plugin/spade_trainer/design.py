@@ -14,12 +14,20 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from spade_envs import gate
+from spade_envs.contract import Program
 from spade_envs.errors import ProgramError
 from spade_trainer import prompts
 from spade_trainer.config import DesignerConfig
 from spade_trainer.method.seeding import derive
 from spade_trainer.toolcalls import without_thinking
 
+DESIGNER_PROMPT = {"game": "designer_game", "tool_use": "designer_tool_use"}
+"""The designer's prompt for each kind of program."""
+HINT_PROMPT = {"game": "hint_game", "tool_use": "hint_tool_use"}
+WRONG_KIND = {
+    "tool_use": "a class that subclasses ToolUseBaseEnv was asked for; this one does not",
+    "game": "a game was asked for; this program subclasses ToolUseBaseEnv",
+}
 HINT_CHARACTERS = 2000  # a hint is a few sentences; what is longer has become an essay or a copy of the program
 
 
@@ -48,6 +56,8 @@ class Job:
     skill: str
     messages: list[prompts.Message]
     seed: int
+    kind: str = "game"
+    """Kind of program that is asked for, `game` or `tool_use`."""
     variant: str = "default"
     prompt_version: str = ""
     document: dict[str, str | None] | None = None
@@ -120,6 +130,7 @@ async def design(job: Job, ask: Ask, config: DesignerConfig, pool: Any = None) -
             seed=derive(job.seed, "program", number),
         )
         attempt = await judge(reply, number, pool)
+        refuse_other_kind(attempt, job.kind)
         result.attempts.append(attempt)
         if attempt.accepted:
             await _hint(job, result, attempt, ask, config, pool)
@@ -158,9 +169,16 @@ async def judge(reply: Reply, number: int, pool: Any = None) -> Attempt:
     return attempt
 
 
+def refuse_other_kind(attempt: Attempt, kind: str) -> None:
+    """Turn an accepted program of another kind than `kind` into a rejected one, at the stage `kind`."""
+    if attempt.accepted and Program.from_source(attempt.source).kind != kind:
+        attempt.accepted, attempt.stage, attempt.message = False, "kind", WRONG_KIND[kind]
+        attempt.checks.append({"stage": "kind", "passed": False, "message": WRONG_KIND[kind], "seconds": 0.0})
+
+
 async def _hint(job: Job, result: Design, attempt: Attempt, ask: Ask, config: DesignerConfig, pool: Any) -> None:
     """Ask for hints until one is usable; a design without one has no hinted arm and so no regret."""
-    messages = prompts.render("hint_game", variant=job.variant, source=attempt.source, skill=job.skill)
+    messages = prompts.render(HINT_PROMPT[job.kind], variant=job.variant, source=attempt.source, skill=job.skill)
     for number in range(config.hint_attempts):
         reply = await ask(
             messages,

@@ -21,7 +21,7 @@ from spade_envs.errors import SpadeError
 from spade_envs.sandbox import Pool
 from spade_registry import Check, NewEnvironment, Origin, Registry
 from spade_trainer.concurrency import run_all
-from spade_trainer.config import GAME_SKILLS
+from spade_trainer.config import GAME_SKILLS, TOOL_USE_SKILLS
 from spade_trainer.corpus import Corpus, Document
 from spade_trainer.design import Attempt, Design, Job
 from spade_trainer.designer import DESIGNER, DUPLICATE, HINT, REPAIR, Designer, Usage
@@ -32,14 +32,6 @@ from spade_trainer.runs import identity
 
 Kind = Literal["game", "tool_use"]
 PRESET = "design"
-TOOL_USE_SKILLS = (
-    "API Orchestration",
-    "State Modification",
-    "Data Retrieval",
-    "Error Recovery",
-    "Tool Selection",
-    "Multi-Step Workflows",
-)
 SKILLS: Mapping[str, Sequence[str]] = {"game": GAME_SKILLS, "tool_use": TOOL_USE_SKILLS}
 TASKS = ("execute", "read_then_write", "missing_value", "irrelevant_request")
 """Variants of tool-use tasks; slots take turns at them."""

@@ -18,13 +18,14 @@ from spade_registry.registry import Registry
 from spade_trainer import prompts
 from spade_trainer.config import SpadeConfig
 from spade_trainer.corpus import Corpus, Document, open_corpus
-from spade_trainer.design import Design, FitsPrompt, Job, fit
+from spade_trainer.design import DESIGNER_PROMPT, Design, FitsPrompt, Job, fit
 from spade_trainer.external import write_designs
 from spade_trainer.method.seeding import derive, generator
 from spade_trainer.recording import played, starter, written
 from spade_trainer.rounds import Environment, Played
 
-DESIGNER = "designer_game"
+TASKS = ("execute", "read_then_write", "missing_value", "irrelevant_request")
+"""Variants of tool-use tasks (`templates/default/designer_tool_use.j2`); slots take turns at them."""
 
 
 class Ledger:
@@ -90,13 +91,15 @@ class Ledger:
                 skill, memory.seeds, memory.negatives, rng, run=self.run, capacity=memory.capacity
             )
             seeds, negatives = list(found.seeds), list(found.negatives)
+        template = DESIGNER_PROMPT[self.config.kind]
         render = partial(
             prompts.render,
-            DESIGNER,
+            template,
             variant=self.config.prompts,
             skill=skill,
             negatives=negatives,
             max_turns=self.config.designer.max_turns,
+            task=TASKS[(step + slot) % len(TASKS)],
         )
         # Whole programs or none: what does not fit is left out, examples first, then the end of the document.
         choices = [(document, seeds[:n]) for n in range(len(seeds), -1, -1)]
@@ -116,8 +119,9 @@ class Ledger:
             skill,
             messages,
             derive(self.config.seed, "design", step, slot),
+            kind=self.config.kind,
             variant=self.config.prompts,
-            prompt_version=prompts.version(DESIGNER, self.config.prompts),
+            prompt_version=prompts.version(template, self.config.prompts),
             document=None if used is None else {"sha256": used.sha256, "title": used.title, "text": used.text},
             parents=tuple(seed.id for seed in examples),
         )
@@ -131,7 +135,7 @@ class Ledger:
             chosen = self._sampler.sample(n, exclude=exclude)
         found = [self.registry.get(one) for one in chosen]
         taken = {*exclude, *chosen}
-        spare = [record for record in starters() if record.program.id not in taken]
+        spare = [one for one in starters() if one.program.kind == self.config.kind and one.program.id not in taken]
         order = generator(self.config.seed, "starters", step).permutation(len(spare))[: n - len(found)]
         self._starters = [spare[i] for i in order]
         return [_environment(one) for one in (*found, *self._starters) if one is not None]

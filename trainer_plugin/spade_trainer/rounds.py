@@ -208,10 +208,11 @@ class Round(Generic[Payload]):
         """Return the weighted advantage of each released sample, and the weight of the designer's role."""
         values = [one.reward for one in released]
         skills = [one.sample.skill for one in released]
-        centred = centre(values, skills, self.history)
-        for skill in dict.fromkeys(skills):
-            past = self.history.setdefault(skill, RunningMean())
-            past.add([value for value, of in zip(values, skills, strict=True) if of == skill])
+        groups = skills if self.config.designer.centre == "skill" else ["all"] * len(skills)
+        centred = centre(values, groups, self.history)
+        for group in dict.fromkeys(groups):
+            past = self.history.setdefault(group, RunningMean())
+            past.add([value for value, of in zip(values, groups, strict=True) if of == group])
         designer = self.config.designer
         weight = designer.weight
         if weight is None:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 SPREAD = 1e-6  # a group whose returns differ by less has nothing to say; also keeps rounding from being standardised
 
 
-def standardise(returns: Sequence[float], scored: Sequence[bool] | None = None) -> list[float]:
+def standardise(returns: Sequence[float], scored: Sequence[bool] | None = None, *, divide: bool = True) -> list[float]:
     """Return `(r - mean) / std` over one environment's plays.
 
     Args:
         returns: one per play.
         scored: which plays count; the others get 0 and do not move the mean. Default: all.
+        divide: whether to divide by the deviation; without it, a group is only centred.
 
     Returns:
         One advantage per play; all 0 for fewer than two scored plays or without spread. `std` is the sample standard
@@ -29,7 +30,7 @@ def standardise(returns: Sequence[float], scored: Sequence[bool] | None = None) 
     group = [value for value, counts in zip(returns, flags, strict=True) if counts]
     if len(group) < 2 or max(group) - min(group) < SPREAD:
         return [0.0] * len(returns)
-    mean, deviation = statistics.fmean(group), statistics.stdev(group)
+    mean, deviation = statistics.fmean(group), statistics.stdev(group) if divide else 1.0
     return [(value - mean) / deviation if counts else 0.0 for value, counts in zip(returns, flags, strict=True)]
 
 

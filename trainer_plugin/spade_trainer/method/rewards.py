@@ -72,9 +72,9 @@ def plateau(rate: float, low: float = 0.4, high: float = 0.6, ramp: float = 0.25
     return max(0.0, 1.0 - distance / ramp) if ramp > 0 else 0.0
 
 
-def floored_regret(value: float, scale: float = 0.15) -> float:
-    """Return the regret in units of `scale`, clipped to [0, 1]."""
-    return min(max(value / scale, 0.0), 1.0)
+def floored_regret(value: float, scale: float = 0.15, floor: float = 0.0) -> float:
+    """Return the regret, at least `floor`, in units of `scale` and at most 1; with the floor of 0 it is in [0, 1]."""
+    return min(max(value, floor) / scale, 1.0)
 
 
 def solve_rate(rate: float) -> float:
@@ -106,7 +106,7 @@ def designer_reward(
         return config.timeout
     if rate is None:
         return None
-    floored = floored_regret(gap or 0.0, config.regret_scale)
+    floored = floored_regret(gap or 0.0, config.regret_scale, config.regret_floor)
     if config.kind == "regret":
         return gap or 0.0
     if config.kind == "learning_potential":

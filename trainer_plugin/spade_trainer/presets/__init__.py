@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spade_envs.errors import SpadeError
+from spade_trainer.compatibility import require_compatible
 from spade_trainer.config import SpadeConfig
 
 FOLDER = Path(__file__).parent
@@ -27,8 +28,8 @@ def names() -> list[str]:
 def compose(preset: str, overrides: Sequence[str] = ()) -> Any:
     """Return the complete verl configuration (an omegaconf `DictConfig`) of a preset with hydra overrides.
 
-    Raises `SpadeError` for a preset that does not exist, an override that hydra refuses, or a setting of the method that
-    is out of range.
+    Raises `SpadeError` for a preset that does not exist, an override that hydra refuses, a setting of the method that
+    is out of range, or one of verl's that contradicts the method.
     """
     if preset not in names():
         raise SpadeError(f"there is no preset `{preset}`; the presets are {', '.join(names())}")
@@ -48,7 +49,7 @@ def compose(preset: str, overrides: Sequence[str] = ()) -> Any:
     except (HydraException, OmegaConfBaseException) as error:
         reason = " ".join(str(error.__cause__ or error).split())
         raise SpadeError(f"the preset `{preset}` cannot take these settings: {reason[:400]}") from error
-    SpadeConfig.from_mapping(values)
+    require_compatible(config, SpadeConfig.from_mapping(values))
     return config
 
 

@@ -27,7 +27,8 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from spade_envs.contract import Program
-from spade_trainer.config import ConfigError, SpadeConfig
+from spade_trainer.compatibility import require_compatible
+from spade_trainer.config import SpadeConfig
 from spade_trainer.design import Design, Job
 from spade_trainer.ledger import Ledger
 from spade_trainer.method.rewards import Result
@@ -142,7 +143,9 @@ class SpadeTrainer(PPOTrainerSync):
         state = self.checkpoints.load(self.config, self.global_steps)
         if state is not None:
             self.round.load_state_dict(state["round"])
-        self.ledger.begin(OmegaConf.to_container(self.config, resolve=True), self.global_steps, state and state["ledger"])
+        self.ledger.begin(
+            OmegaConf.to_container(self.config, resolve=True), self.global_steps, state and state["ledger"]
+        )
 
     # -- the round -----------------------------------------------------------------------------------------------
 
@@ -304,27 +307,6 @@ class SpadeTrainer(PPOTrainerSync):
             "spade/designer/importance_truncated": float((weights >= bound - 1e-6).float().mean()),
             "spade/designer/importance_deviation": float((weights - 1).abs().mean()),
         }
-
-
-def require_compatible(config: Any, spade: SpadeConfig) -> None:
-    """Raise `ConfigError` for settings of verl that contradict the method's."""
-    rollout = config.actor_rollout_ref.rollout
-    if rollout.n != 1:
-        raise ConfigError(
-            f"actor_rollout_ref.rollout.n must be 1, because spade.player.plays is the group size; got {rollout.n}"
-        )
-    if rollout.temperature != spade.player.temperature:
-        raise ConfigError(
-            "actor_rollout_ref.rollout.temperature must equal spade.player.temperature, because verl computes "
-            f"log-probabilities at it; got {rollout.temperature} and {spade.player.temperature}"
-        )
-    if spade.designer.mode == "trained" and not rollout.calculate_log_probs:
-        raise ConfigError(
-            "actor_rollout_ref.rollout.calculate_log_probs must be true while the designer is trained: its delayed "
-            "samples are corrected by importance weights"
-        )
-    if config.algorithm.adv_estimator != "spade":
-        raise ConfigError(f"algorithm.adv_estimator must be spade; got {config.algorithm.adv_estimator}")
 
 
 def _row(agent: str, job: dict[str, Any], n: int) -> dict[str, Any]:
