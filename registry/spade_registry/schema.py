@@ -90,7 +90,7 @@ CREATE TABLE origins (
 )""",
     """
 CREATE TABLE parents (
-  origin INTEGER NOT NULL REFERENCES origins(id) ON DELETE CASCADE,
+  origin INTEGER NOT NULL REFERENCES origins(id) ON DELETE CASCADE, -- design that was shown it
   environment INTEGER NOT NULL REFERENCES environments(id) ON DELETE CASCADE, -- seed that the designer was shown
   PRIMARY KEY (origin, environment)
 ) WITHOUT ROWID""",

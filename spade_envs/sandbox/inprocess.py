@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from spade_envs.sandbox.protocol import Close, Inspect, Item, Load, LoadReport, Request, Reset, Solution, Step
+from spade_envs.sandbox.protocol import Close, Inspect, Item, Load, LoadReport, Mend, Request, Reset, Solution, Step
 from spade_envs.sandbox.runner import Runner
 
 _one_at_a_time = threading.RLock()
@@ -49,6 +49,7 @@ class InProcessWorker:
             Step: run.step,
             Solution: run.solution,
             Inspect: run.inspect,
+            Mend: run.mend,
         }
         call = calls[type(request)]
         with _one_at_a_time:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
+import json
 import math
 import os
 import threading
@@ -23,7 +24,7 @@ from spade_envs.contract import MAX_ACTION, MAX_OBSERVATION, Fault, Program, Ste
 from spade_envs.errors import PolicyViolation, ProgramError, SandboxError, SandboxUnavailable, SpadeError
 from spade_envs.sandbox.host import Worker, WorkerLost, Zygote, unavailable
 from spade_envs.sandbox.inprocess import InProcessWorker
-from spade_envs.sandbox.protocol import Answer, Broken, Close, Inspect, Item, Load, LoadReport, Reset, Solution, Step, Text
+from spade_envs.sandbox.protocol import Answer, Broken, Close, Inspect, Item, Load, LoadReport, Mend, Reset, Solution, Step, Text
 
 EXTRAS_VARIABLE = "SPADE_ENVS_EXTRAS"
 """Environment variable: optional modules that programs of the default pool may import, separated by commas."""
@@ -294,6 +295,25 @@ class Pool:
             raise
         self._end_idle()
         return loaded
+
+    def mend(self, source: str) -> tuple[str, list[str]]:
+        """The text of a program repaired, and what was changed; parsed in a sealed worker, and not run.
+
+        A text over which the worker dies or runs out of time comes back as it was.
+        """
+        visitor = Loaded(self, Program(source, "", "", "game"))
+        with visitor._lock:
+            worker = self._spawn(visitor)
+            try:
+                answer = worker.batch(Mend([source]), 1, self.limits.load_seconds)[0]
+            except WorkerLost:
+                return source, []
+            finally:
+                worker.kill()
+                self._left(visitor)
+        text = answer.text if type(answer) is Text else None
+        mended = json.loads(text) if text else {"source": source, "changes": []}
+        return str(mended["source"]), [str(change) for change in mended["changes"]]
 
     @property
     def live_workers(self) -> int:

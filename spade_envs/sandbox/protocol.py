@@ -89,13 +89,19 @@ class Inspect(msgspec.Struct, array_like=True, tag=5, forbid_unknown_fields=True
     items: list[int]
 
 
+class Mend(msgspec.Struct, array_like=True, tag=6, forbid_unknown_fields=True):
+    """Repair texts of programs without running them; each is answered with JSON (`source`, `changes`) as `Text`."""
+
+    items: list[str]
+
+
 class Close(msgspec.Struct, array_like=True, tag=4, forbid_unknown_fields=True):
     """Forget instances; not answered."""
 
     items: list[int]
 
 
-Request = Load | Reset | Step | Solution | Inspect | Close
+Request = Load | Reset | Step | Solution | Inspect | Mend | Close
 encode = msgspec.msgpack.Encoder().encode
 decode_request = msgspec.msgpack.Decoder(Request).decode
 decode_items = msgspec.msgpack.Decoder(list[Item]).decode

@@ -238,6 +238,16 @@ class Runner:
         except BaseException as error:
             return Broken(f"the tools cannot be read after reset(): {describe(error)}")
 
+    def mend(self, source: str) -> Item:
+        """The repaired text of a program, and what was changed; nothing of it runs."""
+        from spade_envs.gate.repair import repair  # the gate imports this package; a zygote has it loaded
+
+        try:
+            mended = repair(source)
+        except BaseException as error:
+            return Broken(f"the text cannot be repaired: {describe(error)}")
+        return Text(json.dumps({"source": mended.source, "changes": mended.changes}))
+
     def close(self, identifier: int) -> None:
         """Forget an instance, after its own `close()` if it has one."""
         world = self.worlds.pop(identifier, None)

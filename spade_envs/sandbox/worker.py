@@ -18,6 +18,7 @@ from spade_envs.sandbox.protocol import (
     Item,
     Load,
     LoadReport,
+    Mend,
     Reset,
     Solution,
     Step,
@@ -75,9 +76,9 @@ def refuse(reason: str) -> NoReturn:
     os._exit(1)
 
 
-def answer_batch(run: runner.Runner, request: Reset | Step | Solution | Inspect) -> None:
+def answer_batch(run: runner.Runner, request: Reset | Step | Solution | Inspect | Mend) -> None:
     """Answer every item of a batch, in one frame unless it takes long or grows large."""
-    calls = {Reset: run.reset, Step: run.step, Solution: run.solution, Inspect: run.inspect}
+    calls = {Reset: run.reset, Step: run.step, Solution: run.solution, Inspect: run.inspect, Mend: run.mend}
     call: Any = calls[type(request)]
     items: list[Item] = []
     run.weight, since = 0, time.perf_counter()

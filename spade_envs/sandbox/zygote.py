@@ -22,9 +22,9 @@ WORKER_SOCKET = 3
 def _enter_package() -> None:
     """Make `spade_envs` importable as a namespace, without running its `__init__`."""
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    for name, path in (("spade_envs", folder), ("spade_envs.sandbox", os.path.join(folder, "sandbox"))):
+    for name, path in (("spade_envs", ""), ("spade_envs.sandbox", "sandbox"), ("spade_envs.gate", "gate")):
         package = types.ModuleType(name)
-        package.__path__ = [path]
+        package.__path__ = [os.path.join(folder, path)]
         sys.modules[name] = package
 
 
@@ -88,7 +88,8 @@ def main(control_fd: int, settings: dict[str, Any]) -> NoReturn:
     """Load, announce readiness, then fork a worker for each request until the host goes away."""
     sys.path[:] = settings["path"]
     _enter_package()
-    from spade_envs.sandbox import runner, seal, worker  # noqa: F401  # all of it before files are out of reach
+    from spade_envs.gate import repair  # noqa: F401  # all of it before files are out of reach
+    from spade_envs.sandbox import runner, seal, worker  # noqa: F401
 
     control = socket.socket(fileno=control_fd)
     run = runner.Runner(extras=tuple(settings["extras"]))
