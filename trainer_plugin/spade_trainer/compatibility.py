@@ -24,11 +24,6 @@ def require_compatible(config: Any, spade: SpadeConfig) -> None:
         if found != wanted:
             raise ConfigError(f"{name} must be {wanted}, because {reason}; got {found}")
     _require_room(config, spade)
-    if config.data.train_batch_size % config.trainer.n_gpus_per_node:
-        raise ConfigError(
-            "data.train_batch_size must be a multiple of trainer.n_gpus_per_node, although a round decides its size "
-            f"itself, because verl checks it; got {config.data.train_batch_size} and {config.trainer.n_gpus_per_node}"
-        )
     if not config.trainer.total_training_steps:
         raise ConfigError("trainer.total_training_steps must be given, because a self-play run has no epochs")
 

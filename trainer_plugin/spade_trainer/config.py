@@ -306,7 +306,7 @@ def _check(item: dataclasses.Field, kind: Any, value: Any, name: str) -> Any:
             return None
         raise refusal
     if get_origin(base) is list:
-        if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             raise refusal
         return list(value)
     if base is float and isinstance(value, int) and not isinstance(value, bool):
@@ -323,7 +323,7 @@ def _type_name(kind: Any) -> str:
     if get_origin(kind) in (Union, type(int | None)):
         return " or ".join("null" if one is type(None) else _type_name(one) for one in get_args(kind))
     if get_origin(kind) is list:
-        return "list of strings"
+        return "a list of strings"
     return {int: "an integer", float: "a number", bool: "true or false", str: "a string"}[kind]
 
 

@@ -96,9 +96,11 @@ def prepare(preset: str, overrides: Sequence[str], registry: Path | None, *, fre
     Nothing is written before all of that has been checked.
     """
     require_training_stack()
-    from spade_trainer.presets import compose
+    from spade_trainer.presets import compose, require_model
 
-    require_device(preset, compose(preset, overrides))
+    composed = compose(preset, overrides)
+    require_device(preset, composed)
+    require_model(composed)
     with Registry.open(registry) as store:
         identity = config_hash(preset, overrides)
         found = None if fresh else store.latest_run(preset, identity, "running")
