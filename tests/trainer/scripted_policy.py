@@ -20,7 +20,9 @@ from spade_trainer.nano.tokenizer import train
 from spade_trainer.presets import compose
 
 END = "<|im_end|>"
-TOKENIZER = train(["Five doors. Reply with \\boxed{number}. Not here, go left. The prize. def reset(self): return 0 " * 9])
+TOKENIZER = train(
+    ["Five doors. Reply with \\boxed{number}. Not here, go left. The prize. def reset(self): return 0 " * 9]
+)
 
 Script = Callable[[list[int], dict[str, Any]], str]
 

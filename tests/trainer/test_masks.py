@@ -94,7 +94,9 @@ def test_the_mask_covers_exactly_what_the_model_sampled(family):
     others = [token for token, mask in zip(output.response_ids, output.response_mask, strict=True) if not mask]
     assert TOKENIZER.decode(others).count("Not here, go") == played["turns"] - 1, "what the environment said is context"
     assert "I try" not in TOKENIZER.decode(others)
-    assert all(value == 0 for value, mask in zip(output.response_logprobs, output.response_mask, strict=True) if not mask)
+    assert all(
+        value == 0 for value, mask in zip(output.response_logprobs, output.response_mask, strict=True) if not mask
+    )
 
 
 def test_every_request_extends_the_one_before_token_by_token():

@@ -70,6 +70,11 @@ class Played:
     fault: str | None = None
     transcript: str | None = None
 
+    @property
+    def trained(self) -> bool:
+        """Whether the play is part of the update: hinted plays and those that do not count never are."""
+        return not self.hinted and self.result.scored
+
 
 @dataclass
 class Sample(Generic[Payload]):

@@ -226,7 +226,7 @@ class SpadeTrainer(PPOTrainerSync):
         records = [fields["spade"] for fields in list(data["extra_fields"])]
         self._played = [_played(record) for record in records]
         self.round.take_plays(step, self._played)
-        trained = [not play.hinted and play.result.scored for play in self._played]
+        trained = [play.trained for play in self._played]
         if not any(trained):
             trained[0] = True  # verl needs a row; alone in its group it has no advantage
         dropped = [key for key, keep in zip(batch.keys, trained, strict=True) if not keep]
