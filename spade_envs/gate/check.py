@@ -8,10 +8,10 @@ from collections.abc import Callable
 from spade_envs.contract import Program, environment_classes
 from spade_envs.errors import PolicyViolation, ProgramError
 from spade_envs.gate.hints import find_leak
-from spade_envs.gate.repair import repair
 from spade_envs.gate.report import GateReport, StageResult
 from spade_envs.gate.stages import STAGES
-from spade_envs.gate.subject import Rejected, Subject
+from spade_envs.gate.subject import Rejected, Subject, TooCostly
+from spade_envs.gate.wording import with_code
 from spade_envs.sandbox import Pool, default_pool
 
 LOADING = ("parse", "policy", "load")
@@ -55,10 +55,10 @@ class _Check:
 
         def mend() -> list[str]:
             assert self.program is not None
-            mended = repair(self.source)
-            if mended.changes:
-                self.changes = mended.changes
-                self.program = Program.from_source(mended.source)
+            mended, changes = self.pool.mend(self.source)
+            if changes:
+                self.changes = changes
+                self.program = Program.from_source(mended)
                 self.source = self.program.source
             return []
 
@@ -95,20 +95,22 @@ class _Check:
         for name in LOADING[: LOADING.index(stage) + 1]:
             last = name == stage
             self.stages.append(
-                StageResult(name, subject is not None or not last, message if last else "", seconds if last else 0.0)
+                StageResult(name, subject is not None or not last, self._told(message) if last else "", seconds * last)
             )
         return subject
 
-    def _stage(
-        self, name: str, work: Callable[[], list[str]], say: Callable[[list[str]], str] = lambda _: ""
-    ) -> bool:
+    def _told(self, message: str) -> str:
+        return with_code(message, self.source)
+
+    def _stage(self, name: str, work: Callable[[], list[str]], say: Callable[[list[str]], str] = lambda _: "") -> bool:
         begin = time.monotonic()
         message, warnings, passed = "", [], True
         try:
             warnings = work()
             message = say(self.changes)
         except (Rejected, ProgramError) as error:
-            message, passed = str(error), False
+            name = "cost" if isinstance(error, TooCostly) else name
+            message, passed = self._told(str(error)), False
         self.stages.append(StageResult(name, passed, message, time.monotonic() - begin, warnings))
         return passed
 

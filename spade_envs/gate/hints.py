@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from spade_envs.contract import Program
-from spade_envs.gate.subject import SEEDS, Subject, unboxed
+from spade_envs.gate.actions import final_answer
+from spade_envs.gate.subject import SEEDS, Subject
 from spade_envs.sandbox import Pool, default_pool
 
 SHARE = 0.5
@@ -29,7 +30,7 @@ def hint_leaks(source: Program | str, hint: str, *, pool: Pool | None = None) ->
 
 def find_leak(subject: Subject, hint: str) -> str | None:
     """`hint_leaks` of a program that is loaded already."""
-    answers = [unboxed(one.strip().split("\n")[-1]) if one and one.strip() else None for one in subject.solutions()]
+    answers = [final_answer(one) if one else None for one in subject.solutions()]
     known = [(seed, answer) for seed, answer in zip(SEEDS, answers, strict=True) if answer]
     if not known:
         return None

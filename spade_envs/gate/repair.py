@@ -17,9 +17,7 @@ from spade_envs.contract import TOOL_USE_BASE
 from spade_envs.sandbox.modules import ALLOWED, INJECTED_MODULES, INJECTED_NAMES, SELECTED
 
 _FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*[\w+.-]*[ \t]*$", re.MULTILINE)
-_LITERAL = re.compile(
-    r"""\#[^\n]* | (?P<prefix>(?<![A-Za-z0-9_])[A-Za-z]{0,2})(?P<quote>\"{3}|'{3}|"|')""", re.VERBOSE
-)
+_LITERAL = re.compile(r"""\#[^\n]* | (?P<prefix>(?<![A-Za-z0-9_])[A-Za-z]{0,2})(?P<quote>\"{3}|'{3}|"|')""", re.VERBOSE)
 _NAMES: dict[str, str] = {
     name: module
     for module, names in {
@@ -199,9 +197,7 @@ def _bound(tree: ast.Module) -> set[str]:
             names.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            names.add(node.name)
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
             names.add(node.name)
         elif isinstance(node, ast.MatchMapping) and node.rest:
             names.add(node.rest)

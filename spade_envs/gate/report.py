@@ -63,7 +63,9 @@ class GateReport:
     def render(self, title: str = "") -> str:
         """The report as text for a terminal."""
         verdict = "accepted" if self.accepted else "rejected"
-        head = " ".join(part for part in (title and f"{title}:", verdict, self.program.id if self.program else "") if part)
+        head = " ".join(
+            part for part in (title and f"{title}:", verdict, self.program.id if self.program else "") if part
+        )
         lines = [head]
         for stage in self.stages:
             mark = "ok  " if stage.passed else "FAIL"

@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-import json
-import re
+import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from spade_envs.contract import Fault, Program, StepResult
+from spade_envs.contract import Fault, Program, StepResult, is_win
+from spade_envs.gate.actions import COMMANDS, boxes
 from spade_envs.sandbox import Loaded, Pool
+from spade_envs.sandbox.pool import MAX_BATCH
 
 SEEDS = tuple(range(8))
 """Seeds on which a program is examined."""
-COMMANDS = 8
-_BOX = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
+SLOW_CALL_SECONDS = 0.05
+"""Processor time of a step that is too much: an episode of 25 turns would cost the trainer more than a second."""
+BUDGET_SECONDS = 4.0
+"""Processor time after which a program whose calls are slow on average is given up."""
+_SLICE_SECONDS = 1.0
 _TWIN_HASH_SEED = 4_242
 _twins: weakref.WeakKeyDictionary[Pool, Pool] = weakref.WeakKeyDictionary()
+_twins_lock = threading.Lock()
 
 
 class Rejected(Exception):
     """What a stage found wrong; the message is written for the designer to repair from."""
 
 
+class TooCostly(Rejected):
+    """A program that takes too much time or memory, found while another stage was playing it."""
+
+
 class Subject:
-    """A loaded program with its openings."""
+    """A loaded program with its openings.
+
+    Its calls are counted and timed, and sent in slices of about a second, so that a program that is slow in every call
+    is given up after some seconds and not after all the calls that the stages would make.
+    """
 
     def __init__(self, program: Program, pool: Pool) -> None:
         self.program = program
         self.pool = pool
         self.loaded = pool.load(program)
         self.openings: dict[int, StepResult] = {}
+        self.calls = 0
+        self.seconds = 0.0
 
     @property
     def is_tool_use(self) -> bool:
         """Whether it subclasses `ToolUseBaseEnv`."""
         return self.program.kind == "tool_use"
+
+    @property
+    def mean_seconds(self) -> float:
+        """Processor time of a call on average."""
+        return self.seconds / self.calls if self.calls else 0.0
 
     @contextmanager
     def instances(self, n: int, loaded: Loaded | None = None, **keywords: Any) -> Iterator[list[int]]:
@@ -48,40 +68,89 @@ class Subject:
         finally:
             of.close(ids)
 
+    def reset(self, ids: Sequence[int], seeds: Sequence[int], loaded: Loaded | None = None) -> list[StepResult | Fault]:
+        """Open episodes. Raises `TooCostly`."""
+        return self._timed(loaded or self.loaded, "reset", ids, seeds)
+
+    def step(
+        self, ids: Sequence[int], actions: Sequence[str], loaded: Loaded | None = None
+    ) -> list[StepResult | Fault]:
+        """Play one action in each of some instances. Raises `TooCostly`."""
+        return self._timed(loaded or self.loaded, "step", ids, actions)
+
+    def _timed(self, of: Loaded, method: str, ids: Sequence[int], arguments: Sequence[Any]) -> list[StepResult | Fault]:
+        call: Callable[..., list[StepResult | Fault]] = getattr(of, method)
+        answers: list[StepResult | Fault] = []
+        while len(answers) < len(ids):
+            start, end = len(answers), len(answers) + self._slice()
+            before = of.processor_seconds
+            answers += call(list(ids[start:end]), list(arguments[start:end]))
+            used = of.processor_seconds - before
+            self.calls += min(end, len(ids)) - start
+            self.seconds += used if used > 0 else 0.0  # a worker that died took its clock along
+            if self.seconds > BUDGET_SECONDS and self.mean_seconds > SLOW_CALL_SECONDS:
+                raise TooCostly(
+                    f"{self.calls} calls of reset() and step() took {1000 * self.mean_seconds:.0f} ms each on average; "
+                    f"at most {1000 * SLOW_CALL_SECONDS:.0f} ms are allowed. Search less, and compute what does not "
+                    "change only once, in reset()"
+                )
+        return answers
+
+    def _slice(self) -> int:
+        """How many calls to send at once: one until it is known what a call costs."""
+        if not self.calls:
+            return 1
+        return max(1, min(MAX_BATCH, int(_SLICE_SECONDS / max(self.mean_seconds, 1e-6))))
+
+    def affordable(self, turns: int, instances: int, seconds: float, least: int) -> int:
+        """At most so many turns as `instances` of this program play within some seconds, but no fewer than `least`."""
+        cost = max(self.mean_seconds, 1e-6) * instances
+        return min(turns, max(least, int(seconds / cost)))
+
     def opening(self, seed: int) -> StepResult:
         """The answer to a reset from `seed`. Raises `Rejected` for a fault."""
         if seed not in self.openings:
-            with self.instances(1) as ids:
-                self.openings[seed] = expect(self.loaded.reset(ids, [seed])[0], f"with seed {seed}")
+            self.open([seed])
         return self.openings[seed]
+
+    def open(self, seeds: Sequence[int]) -> list[StepResult]:
+        """The answers to resets from some seeds. Raises `Rejected` for a fault."""
+        new = [seed for seed in seeds if seed not in self.openings]
+        with self.instances(len(new)) as ids:
+            for seed, answer in zip(new, self.reset(ids, new), strict=True):
+                self.openings[seed] = expect(answer, f"in reset(seed={seed})")
+        return [self.openings[seed] for seed in seeds]
 
     def commands(self, seed: int = 0) -> list[str]:
         """Contents of the boxes that an opening shows, as a player would copy them."""
-        found = [found.strip() for found in _BOX.findall(self.opening(seed).observation)]
-        return list(dict.fromkeys(one for one in found if one))[:COMMANDS]
+        return boxes(self.opening(seed).observation)[:COMMANDS]
 
     def solutions(self, seeds: Sequence[int] = SEEDS) -> list[str | None]:
-        """What the program says its solution is, right after the reset from each seed; None where it says nothing."""
+        """What the program says its solution is, right after the reset from each seed; None where it says nothing.
+
+        Raises `Rejected` where `solution()` fails.
+        """
         if not self.loaded.has_solution:
             return [None] * len(seeds)
         with self.instances(len(seeds)) as ids:
-            self.loaded.reset(ids, list(seeds))
-            return [None if isinstance(one, Fault) else one for one in self.loaded.solution(ids)]
+            self.reset(ids, seeds)
+            answers = self.loaded.solution(ids)
+        for seed, answer in zip(seeds, answers, strict=True):
+            if isinstance(answer, Fault):
+                raise Rejected(f"{answer.message} (right after reset(seed={seed}))")
+        return answers  # type: ignore[return-value]
 
     def play(
-        self, seeds: Sequence[int], actions: Sequence[Sequence[str]], turns: int, loaded: Loaded | None = None
+        self, seeds: Sequence[int], actions: Sequence[Sequence[str]], loaded: Loaded | None = None, **keywords: Any
     ) -> list[list[StepResult | Fault]]:
         """Trajectories, one for each seed: the opening, then the answer to each of its actions, until it is over."""
-        of = loaded or self.loaded
-        with self.instances(len(seeds), of) as ids:
-            trajectories = [[answer] for answer in of.reset(ids, list(seeds))]
-            for turn in range(turns):
-                going = [
-                    i for i, one in enumerate(trajectories) if not is_over(one[-1]) and turn < len(actions[i])
-                ]
+        with self.instances(len(seeds), loaded, **keywords) as ids:
+            trajectories = [[answer] for answer in self.reset(ids, seeds, loaded)]
+            for turn in range(max(map(len, actions), default=0)):
+                going = [i for i, one in enumerate(trajectories) if not is_over(one[-1]) and turn < len(actions[i])]
                 if not going:
                     break
-                answers = of.step([ids[i] for i in going], [actions[i][turn] for i in going])
+                answers = self.step([ids[i] for i in going], [actions[i][turn] for i in going], loaded)
                 for i, answer in zip(going, answers, strict=True):
                     trajectories[i].append(answer)
         return trajectories
@@ -90,11 +159,12 @@ class Subject:
         """The same program in a process with another hash seed; None in a trusted pool, which has no processes."""
         if self.pool.trusted:
             return None
-        twin = _twins.get(self.pool)
-        if twin is None:
-            twin = Pool(self.pool.max_workers, self.pool.limits, extras=self.pool.extras, hash_seed=_TWIN_HASH_SEED)
-            _twins[self.pool] = twin
-            weakref.finalize(self.pool, twin.close)
+        with _twins_lock:
+            twin = _twins.get(self.pool)
+            if twin is None:
+                twin = Pool(self.pool.max_workers, self.pool.limits, extras=self.pool.extras, hash_seed=_TWIN_HASH_SEED)
+                _twins[self.pool] = twin
+                weakref.finalize(self.pool, twin.close)
         return twin.load(self.program)
 
 
@@ -103,72 +173,15 @@ def is_over(answer: StepResult | Fault) -> bool:
     return isinstance(answer, Fault) or answer.terminated or answer.truncated
 
 
+def is_won(answer: StepResult | Fault) -> bool:
+    """Whether an answer ends its episode as a win."""
+    return not isinstance(answer, Fault) and answer.terminated and is_win(answer.reward)
+
+
 def expect(answer: StepResult | Fault, when: str) -> StepResult:
     """The answer, if it is one. Raises `Rejected` with what the program did and when."""
     if isinstance(answer, Fault):
+        if "MemoryError" in answer.message:
+            raise TooCostly(f"{answer.message} ({when}): the program needs more memory than the 512 MiB of its worker")
         raise Rejected(f"{answer.message} ({when})")
     return answer
-
-
-def box(text: str) -> str:
-    r"""A move as a player writes it; one that is boxed already stays as it is."""
-    return text if "\\boxed" in text else f"\\boxed{{{text.strip()}}}"
-
-
-def unboxed(text: str) -> str:
-    """What a solution says, without the box or the answer tag around it."""
-    found = _BOX.findall(text) or re.findall(r"<answer>(.*?)</answer>", text, re.DOTALL)
-    return (found[-1] if found else text).strip()
-
-
-def replays(program: Program, solution: str, tools: Sequence[Mapping[str, Any]] = ()) -> list[list[str]]:
-    """Ways to play a solution, the most literal first; a description gives ways that lead nowhere."""
-    lines = [line.strip() for line in solution.split("\n") if line.strip()]
-    if not lines:
-        return []
-    if program.kind == "tool_use":
-        calls = _tool_calls(solution, tools)
-        return [way for way in ([*lines] if _is_protocol(lines) else [], calls) if way]
-    ways = [[box(line) for line in lines], [box(solution)]]
-    moves = [move.strip() for move in re.split(r"[,;\n]|->", solution) if move.strip()]
-    if len(moves) > 1 and "\\boxed" not in solution:
-        ways.append([box(move) for move in moves])
-    ways.append([solution])
-    unique = {tuple(way): way for way in ways}
-    return list(unique.values())
-
-
-def is_explicit(program: Program, solution: str) -> bool:
-    """Whether a solution is written as actions, so that it must win when it is replayed."""
-    lines = [line.strip() for line in solution.split("\n") if line.strip()]
-    if program.kind == "tool_use":
-        return _is_protocol(lines)
-    return bool(lines) and all("\\boxed{" in line for line in lines)
-
-
-def _is_protocol(lines: Sequence[str]) -> bool:
-    return bool(lines) and all(re.match(r"<tool_call>|<answer>", line) for line in lines)
-
-
-def _tool_calls(solution: str, tools: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Calls written as Python, `name(key=value); ...`, and the answer after them, in the protocol's form."""
-    import ast
-
-    order = {
-        str(tool["function"]["name"]): list(tool["function"].get("parameters", {}).get("properties", {}))
-        for tool in tools
-    }
-    actions: list[str] = []
-    for answer in re.findall(r"<answer>.*?</answer>", solution, re.DOTALL):
-        solution = solution.replace(answer, "")
-        actions.append(answer)
-    calls: list[str] = []
-    for piece in re.split(r"[;\n]", solution):
-        with suppress(SyntaxError, ValueError, TypeError):
-            node = ast.parse(piece.strip(), mode="eval").body
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in order:
-                names = order[node.func.id]
-                arguments = {name: ast.literal_eval(value) for name, value in zip(names, node.args, strict=False)}
-                arguments |= {str(one.arg): ast.literal_eval(one.value) for one in node.keywords}
-                calls.append(f"<tool_call>{json.dumps({'name': node.func.id, 'arguments': arguments})}</tool_call>")
-    return calls + actions[-1:]

@@ -7,6 +7,7 @@ for debugging a program one has read, and for systems on which no process can be
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 from spade_envs.sandbox.protocol import Close, Inspect, Item, Load, LoadReport, Mend, Request, Reset, Solution, Step
@@ -28,6 +29,10 @@ class InProcessWorker:
         """Forget every instance."""
         self.alive = False
         self._runner.worlds.clear()
+
+    def cpu_seconds(self) -> float:
+        """Processor time of the calling thread."""
+        return time.thread_time()
 
     def load(self, request: Load, seconds: float) -> LoadReport:
         """Compile the program and try its class."""

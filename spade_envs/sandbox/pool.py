@@ -108,7 +108,7 @@ class Loaded:
         return self._exchange(Solution, list(ids), self._pool.limits.step_seconds, _solution_of)
 
     def inspect(self, ids: Sequence[int]) -> list[str | None | Fault]:
-        """What the gate asks of tool-use instances right after a reset: JSON with `mismatches` and `criteria`."""
+        """What the gate asks of tool-use instances right after a reset: JSON with `mismatches`, `messages`, `criteria`."""
         return self._exchange(Inspect, list(ids), self._pool.limits.step_seconds, _solution_of)
 
     def close(self, ids: Sequence[int]) -> None:
@@ -121,6 +121,12 @@ class Loaded:
     def open_instances(self) -> int:
         """Instances that were made and not closed."""
         return len(self._keywords)
+
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time that its worker has used; 0 where none lives. In process: that of the calling thread."""
+        worker = self._worker
+        return worker.cpu_seconds() if worker is not None and worker.alive else 0.0
 
     @property
     def pid(self) -> int | None:

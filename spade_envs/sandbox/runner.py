@@ -224,7 +224,8 @@ class Runner:
         return Text(text)
 
     def inspect(self, identifier: int) -> Item:
-        """Facts for the gate about a tool-use instance: where schemas and methods disagree, and its criteria now."""
+        """Facts for the gate about a tool-use instance: where schemas and methods disagree, and its criteria
+        now, and how many instructions it has."""
         world = self.worlds.get(identifier)
         if world is None:
             return Broken("an instance is inspected after reset()")
@@ -232,6 +233,7 @@ class Runner:
         try:
             facts = {
                 "mismatches": [str(one)[:MAX_MESSAGE] for one in schema_mismatches(world.env._tools, world.env)[:20]],
+                "messages": len(list(world.env._user_messages)),
                 "criteria": [_criterion(one, world.env._state) for one in list(world.env._message_criteria)[:100]],
             }
             return Text(json.dumps(facts))

@@ -67,10 +67,10 @@ FAULTY = {
     "step": (game(step="return 'x', 3.0, True, False, {}"), r"\[-1, 1\].* 3 "),
     "turns": (game(step="self.turn = 0"), "neither terminated nor truncated.*max_turns is 4"),
     "determinism": (game(step="return str(random.SystemRandom().random()), 0.0, False, self.turn > 3, {}"), "differ at"),
-    "no_free_win": (game(step="if 'yes' in action: return 'ok', 1.0, True, False, {}"), "'yes' wins on 16 of 16 seeds"),
+    "no_free_win": (game(step="if 'yes' in action: return 'ok', 1.0, True, False, {}"), r"yes.*wins on 16 of 16 seeds"),
     "leak": (game(opening="The code is {self.digit}. Repeat it."), "gives the solution away"),
     "solvable": (SOUND.replace("return str(self.digit)", "return f'\\\\boxed{{{self.digit + 1}}}'"), "does not win with seed 0"),
-    "cost": (game(step="sum(range(9_000_000))"), r"median step took \d+ ms"),
+    "cost": (game(step="sum(range(9_000_000))"), r"took \d+ ms"),
 }
 
 
@@ -81,7 +81,8 @@ def test_a_faulty_program_fails_at_its_stage_with_a_message(stage, pool):
     assert report.failure is not None, report.render()
     assert report.failure[0] == stage, report.failure
     assert re.search(message, report.failure[1]), report.failure[1]
-    assert [one.stage for one in report.stages] == [name for name in EXTENT if name != "tool_schema"][: len(report.stages)]
+    ran = [one.stage for one in report.stages]
+    assert ran[:-1] == [name for name in EXTENT if name != "tool_schema"][: len(ran) - 1]
 
 
 def test_a_sound_program_passes_every_stage(pool):
