@@ -13,6 +13,7 @@ import importlib
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class SpadeTrainer(PPOTrainerSync):
         # verl imports the loops in its workers only, and a plugin that fails there shows as unknown agent loops.
         importlib.import_module("spade_trainer.verl_plugin.loops")
         self.round: Round[dict[str, Any]] = Round(self.spade)
-        self.ledger = Ledger(self.spade, model=config.actor_rollout_ref.model.path)
+        self.ledger = Ledger(self.spade, model=model_name(config.actor_rollout_ref.model.path))
         self.checkpoints = Checkpoints(config.trainer.default_local_dir)
         self._credits: dict[str, float] = {}
         self._designs: list[tuple[Job, Design]] = []
@@ -164,6 +165,8 @@ class SpadeTrainer(PPOTrainerSync):
             "spade/seconds/design": designed - begin,
             "spade/seconds/play": time.monotonic() - designed,
             "spade/designer/held": len(self.round.samples.waiting),
+            "spade/trained/plays": len(keys),
+            "spade/trained/programs": len(released[0]),
         }
         return KVBatchMeta(partition_id=PARTITION, keys=keys + released[0], tags=tags + released[1]), metrics
 
@@ -307,6 +310,14 @@ class SpadeTrainer(PPOTrainerSync):
             "spade/designer/importance_truncated": float((weights >= bound - 1e-6).float().mean()),
             "spade/designer/importance_deviation": float((weights - 1).abs().mean()),
         }
+
+
+def model_name(path: str) -> str:
+    """Return a model's name as it is stored: of a hub, as it is; of a folder, its last part that says something."""
+    folder = Path(path)
+    if not folder.is_dir():
+        return path
+    return folder.parent.name if folder.name in ("model", "huggingface", "hf") else folder.name
 
 
 def _row(agent: str, job: dict[str, Any], n: int) -> dict[str, Any]:
