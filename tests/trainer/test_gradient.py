@@ -1,23 +1,19 @@
 """Credit: what a step does to a policy whose probabilities are known, through verl's own loss, for both roles."""
 
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("verl")
-
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from verl.trainer.ppo.core_algos import get_adv_estimator_fn, get_policy_loss_fn
 from verl.utils.config import omega_conf_to_dataclass
 
-import spade_trainer.verl_plugin.advantage  # registers the estimator `spade`
 from spade_trainer.config import SpadeConfig
 from spade_trainer.design import Attempt, Design
 from spade_trainer.method.rewards import Result
 from spade_trainer.presets import compose
 from spade_trainer.rounds import Environment, Played, Round
+from spade_trainer.verl_plugin.advantage import spade_advantage
 
-ESTIMATOR = get_adv_estimator_fn("spade")
 ACTOR = omega_conf_to_dataclass(compose("qwen3-4b").actor_rollout_ref.actor)
 VOCABULARY = 4
 START = [0.4, 0.3, 0.2, 0.1]
@@ -65,12 +61,16 @@ def at_the_end(rewards, width):
     return out
 
 
+def test_verl_finds_the_estimator_by_its_name():
+    assert get_adv_estimator_fn("spade") is spade_advantage
+
+
 def test_a_players_gradient_by_hand():
     """Two groups of two plays; the second has no spread. Token 3 stands for what the environment said."""
     tokens = [[0, 3, 1], [2, 3, 2], [0, 3, 0], [1, 3, 1]]
     mask = [[1, 0, 1]] * 4
     rewards = at_the_end([1.0, 0.0, 1.0, 1.0], 3)
-    advantages, _ = ESTIMATOR(rewards, torch.tensor(mask), ["a", "a", "b", "b"])
+    advantages, _ = spade_advantage(rewards, torch.tensor(mask), ["a", "a", "b", "b"])
     half = 0.5**0.5
     assert advantages[:, 0].tolist() == pytest.approx([half, -half, 0, 0])
     toy = Toy()
@@ -84,7 +84,7 @@ def test_a_players_gradient_by_hand():
 
 def test_without_the_division_a_group_is_only_centred():
     rewards, mask = at_the_end([1.0, 0.0, 0.0, 0.0], 2), torch.ones(4, 2)
-    advantages, _ = ESTIMATOR(rewards, mask, ["a"] * 4, config={"norm_adv_by_std_in_grpo": False})
+    advantages, _ = spade_advantage(rewards, mask, ["a"] * 4, config={"norm_adv_by_std_in_grpo": False})
     assert advantages[:, 0].tolist() == pytest.approx([0.75, -0.25, -0.25, -0.25])
 
 
@@ -151,7 +151,7 @@ def test_clipping_is_asymmetric_as_the_preset_says(ratio, advantage, moves):
 
 def test_a_group_without_spread_moves_nothing():
     rewards, mask = at_the_end([1.0] * 4, 1), torch.ones(4, 1)
-    advantages, _ = ESTIMATOR(rewards, mask, ["a"] * 4)
+    advantages, _ = spade_advantage(rewards, mask, ["a"] * 4)
     assert update(Toy(), [[0], [1], [2], [3]], advantages, mask.tolist()).abs().max() == 0
     credits, _ = settled([("a", 2), ("a", 2)])
     assert credits == [0, 0]
@@ -160,8 +160,8 @@ def test_a_group_without_spread_moves_nothing():
 def test_groups_are_never_mixed():
     """The same returns beside another group's: an advantage depends on its own group alone."""
     rewards, mask = at_the_end([1.0, 0.0, 5.0, -5.0], 1), torch.ones(4, 1)
-    together, _ = ESTIMATOR(rewards, mask, ["p1", "p1", "d1", "d1"])
-    alone, _ = ESTIMATOR(rewards[:2], mask[:2], ["p1", "p1"])
+    together, _ = spade_advantage(rewards, mask, ["p1", "p1", "d1", "d1"])
+    alone, _ = spade_advantage(rewards[:2], mask[:2], ["p1", "p1"])
     torch.testing.assert_close(together[:2], alone)
 
 

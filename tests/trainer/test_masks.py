@@ -4,9 +4,6 @@ import json
 from dataclasses import asdict
 
 import pytest
-
-pytest.importorskip("verl")
-
 from scripted_policy import END, TOKENIZER, Server, letters, run
 
 from spade_envs.contract import Program

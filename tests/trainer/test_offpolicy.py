@@ -7,10 +7,7 @@ verl's rollout correction, configured as the presets have it, then weighs them.
 import copy
 
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("verl")
-
+import torch
 from omegaconf import OmegaConf
 from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import get_policy_loss_fn
