@@ -59,7 +59,11 @@ def _policies(subject: Subject) -> list[tuple[str, Policy, str]]:
         return lambda _: text
 
     everything = "listing every word of the observation"
-    found: list[tuple[str, Policy, str]] = [
+    found: list[tuple[str, Policy, str]] = []
+    for text in CONSTANTS:
+        action = box(text) if 0 < len(text) <= 8 and not text.startswith("<") else text
+        found.append((f"the constant action {action!r}", constant(action), f"{VARIED}. {EXACT}"))
+    found += [
         ("repeating the observation", lambda seen: seen.observation, EXACT),
         ("repeating the observation in a box", lambda seen: _boxed(seen.observation), EXACT),
         (f"{everything} in one box", lambda seen: _boxed(" ".join(_words(seen))), EXACT),
@@ -68,9 +72,6 @@ def _policies(subject: Subject) -> list[tuple[str, Policy, str]]:
         (f"{everything} and every number up to 100", lambda seen: " ".join(_words(seen) + _NUMBERS), EXACT),
         (f"{everything} as an answer", lambda seen: f"<answer>{' '.join(_words(seen))}</answer>", EXACT),
     ]
-    for text in CONSTANTS:
-        action = box(text) if 0 < len(text) <= 8 and not text.startswith("<") else text
-        found.append((f"the constant action {action!r}", constant(action), f"{VARIED}. {EXACT}"))
     for command in subject.commands():
         found.append((f"always the command {box(command)!r}", constant(box(command)), VARIED))
     return found

@@ -116,9 +116,15 @@ class _Check:
 
 
 def _several(program: Program) -> list[str]:
-    names = [one.name for one in environment_classes(program.source)]
+    found = environment_classes(program.source)
+    names = [one.name for one in found]
     if len(names) < 2:
         return []
+    if not any(one.is_complete for one in found):
+        raise Rejected(
+            f"several classes end in Env ({', '.join(names)}), and none of them defines both reset() and step(): give "
+            "one class both methods, and the others names that do not end in Env"
+        )
     return [f"the program has several environment classes ({', '.join(names)}); {program.class_name} was taken"]
 
 

@@ -35,7 +35,7 @@ def leak_stage(subject: Subject) -> list[str]:
     answers = [one or "" for one in subject.solutions(LEAK_SEEDS)]
     views = list(_views(subject))
     for where, view in views:
-        for piece in (_whole, _last_word, _all_moves):
+        for piece in (_all_moves, _whole, _last_word):
             _check(where, view, {seed: piece(answers[seed]) for seed, _ in view})
     _check_copies(subject, dict(views[0][1]))
     return []
@@ -89,33 +89,42 @@ def _check(where: str, view: Views, pieces: dict[int, str]) -> None:
     kinds = [piece for _, _, piece in known]
     if len(known) < len(LEAK_SEEDS) // 2 or len(kinds) - max(map(kinds.count, kinds)) < 2:
         return  # too few answers, or always the same one: nothing to tell a place by
-    common: set[str] | None = None
-    for _, text, piece in known:
-        here = _places(_tokens(text), _tokens(piece))
-        common = here if common is None else common & here
-        if not common:
-            return
-    seed, _, piece = known[0]
-    raise Rejected(
-        f"{where} gives the solution away: with seed {seed} it shows {short(piece)!r}, and with every other seed the "
-        f"answer stands at the same place ({min(common or {''})}). {ADVICE}"
-    )
+    seed, text, piece = known[0]
+    first = _places(_tokens(text), _tokens(piece))
+    common = set(first)
+    for _, other, wanted in known[1:]:
+        common &= set(_places(_tokens(other), _tokens(wanted))) if common else set()
+    if common:
+        excerpt = _excerpt(text, min(first[place] for place in common))
+        raise Rejected(
+            f"{where} gives the solution away: with seed {seed} the answer is {short(piece)!r}, and it shows "
+            f"{excerpt!r}; the answer stands at that place with every seed. {ADVICE}"
+        )
 
 
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.lower())[:MAX_TOKENS]
 
 
-def _places(tokens: Sequence[str], wanted: Sequence[str]) -> set[str]:
-    """Where an answer stands: its number from the front and from the back, and two words before it that are unique."""
-    found: set[str] = set()
+def _excerpt(text: str, token: int) -> str:
+    """The text around a token."""
+    found = list(_TOKEN.finditer(text))[token]
+    start, end = max(0, found.start() - 30), min(len(text), found.end() + 20)
+    return ("..." if start else "") + text[start:end] + ("..." if end < len(text) else "")
+
+
+def _places(tokens: Sequence[str], wanted: Sequence[str]) -> dict[str, int]:
+    """Where an answer stands (its number from the front, from the back, two words before it that are unique), and the
+    number of its first token there.
+    """
+    found: dict[str, int] = {}
     pairs = Counter(pairwise(tokens))
     width = len(wanted)
     for i in range(len(tokens) - width + 1) if wanted else ():
         if tokens[i] == wanted[0] and list(tokens[i : i + width]) == list(wanted):
-            found |= {f"token {i + 1} from the start", f"token {len(tokens) - i} from the end"}
+            found[f"{i} from the start"] = found[f"{len(tokens) - i} from the end"] = i
             if i >= 2 and pairs[tokens[i - 2], tokens[i - 1]] == 1:
-                found.add(f"after {' '.join(tokens[i - 2 : i])!r}")
+                found[f"after {' '.join(tokens[i - 2 : i])}"] = i
     return found
 
 

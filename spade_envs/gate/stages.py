@@ -74,7 +74,7 @@ def reset_stage(subject: Subject) -> list[str]:
 
 def step_stage(subject: Subject) -> list[str]:
     """No action, however odd, breaks the program; rewards lie in [-1, 1]."""
-    probes = [*PROBES, *((f"the command {one!r} of the briefing", box(one)) for one in subject.commands())]
+    probes = [*PROBES, *((f"the command {one!r} after the briefing", box(one)) for one in subject.tries())]
     n = len(probes)
     turns = subject.affordable(PROBE_TURNS, n, 1.0, least=2)
     # Each instance starts with another probe and goes on with the ones after it.
@@ -83,8 +83,25 @@ def step_stage(subject: Subject) -> list[str]:
         for turn, answer in enumerate(trajectory[1:]):
             name, action = probes[(i + turn) % n]
             when = f"the action was {name}, {short(action)!r}, in turn {turn + 1}"
-            _check_reward(expect(answer, f"{when}; step() must answer any text with an observation"), when)
+            _check_reward(expect(answer, when), when)
+    _check_solution_path(subject)
     return []
+
+
+def _check_solution_path(subject: Subject) -> None:
+    """Results and rewards are right on the way to the win, too."""
+    for seed in SEEDS[:2]:
+        actions = (_ways(subject, seed) or [[]])[0]
+        for turn, answer in enumerate(subject.play([seed], [actions])[0][1:]):
+            when = f"replaying solution() with seed {seed}, action {short(actions[turn])!r} in turn {turn + 1}"
+            _check_reward(expect(answer, when), when)
+
+
+def _ways(subject: Subject, seed: int) -> list[list[str]]:
+    """Ways to play the solution of a seed."""
+    solution = subject.solutions([seed])[0]
+    tools = subject.opening(seed).info.get("tools") or ()
+    return replays(subject.program, solution, tools, subject.commands(seed)) if solution else []
 
 
 def _check_reward(answer: StepResult, when: str) -> None:
@@ -142,12 +159,9 @@ def _scripts(subject: Subject) -> list[list[str]]:
     """Whole episodes to compare: the briefing's commands and odd actions in turn, and the solution."""
     turns = min(subject.loaded.max_turns or TRAJECTORY_TURNS, TRAJECTORY_TURNS)
     turns = subject.affordable(turns, 2 * len(SEEDS), TRAJECTORY_SECONDS, least=6)
-    moves = [*(box(one) for one in subject.commands()), box("1"), PROSE, box("a"), ""]
+    moves = [*(box(one) for one in subject.commands()), box("50"), PROSE, box("1"), box("a"), ""]
     scripts = [[moves[turn % len(moves)] for turn in range(turns)]]
-    solution = subject.solutions([0])[0]
-    tools = subject.opening(0).info.get("tools") or ()
-    ways = replays(subject.program, solution, tools, subject.commands()) if solution else []
-    return scripts + [way[:TRAJECTORY_TURNS] for way in ways[:1]]
+    return scripts + [way[:TRAJECTORY_TURNS] for way in _ways(subject, 0)[:1]]
 
 
 def _clock(source: str) -> list[str]:
@@ -206,7 +220,7 @@ def solvable_stage(subject: Subject) -> list[str]:
     solutions = subject.solutions(seeds)
     if all(one is None for one in solutions):
         return ["solvable: unknown, the program has no solution()"]
-    won = [replayed(subject, seed, one) for seed, one in zip(seeds, solutions, strict=True)]
+    won = [_replayed(subject, seed, one) for seed, one in zip(seeds, solutions, strict=True)]
     if all(won):
         return []
     seed = seeds[won.index(False)]
@@ -216,7 +230,7 @@ def solvable_stage(subject: Subject) -> list[str]:
     verdict = None if solution is None or any(won) or explicit else _verdict(subject, seed, solution)
     if not explicit and not any(won) and verdict is None:
         return [f"solvable: unknown, solution() could not be replayed; with seed {seed} it is {shown}"]
-    said = verdict or _reply(subject, seed, solution)
+    said = verdict or _reply(subject, seed)
     raise Rejected(
         f"replaying solution() does not win with seed {seed}: it is {shown}, and {said}. solution() must return what "
         "wins the current instance: the exact answer, or the actions in order, one per line, each in \\boxed{}; and "
@@ -224,13 +238,12 @@ def solvable_stage(subject: Subject) -> list[str]:
     )
 
 
-def replayed(subject: Subject, seed: int, solution: str | None) -> bool:
+def _replayed(subject: Subject, seed: int, solution: str | None) -> bool:
     """Whether a solution wins, in one of the ways in which it may be meant."""
     if solution is None:
         return False
-    tools = subject.opening(seed).info.get("tools") or ()
-    ways = replays(subject.program, solution, tools, subject.commands(seed))
-    return any(is_won(subject.play([seed], [way])[0][-1]) for way in ways) or _won_by_asking(subject, seed)
+    won = any(is_won(subject.play([seed], [way])[0][-1]) for way in _ways(subject, seed))
+    return won or _won_by_asking(subject, seed)
 
 
 def _won_by_asking(subject: Subject, seed: int) -> bool:
@@ -260,11 +273,8 @@ def _verdict(subject: Subject, seed: int, solution: str) -> str | None:
     return f"the reply to {short(box(solution))!r} is {short(answer.observation, 120)!r} with reward {answer.reward:g}"
 
 
-def _reply(subject: Subject, seed: int, solution: str | None) -> str:
-    if solution is None:
-        return "an answer is missing"
-    tools = subject.opening(seed).info.get("tools") or ()
-    ways = replays(subject.program, solution, tools, subject.commands(seed))
+def _reply(subject: Subject, seed: int) -> str:
+    ways = _ways(subject, seed)
     if not ways:
         return "it names no action"
     last = subject.play([seed], [ways[0]])[0][-1]

@@ -17,8 +17,9 @@ SEEDS = tuple(range(8))
 """Seeds on which a program is examined."""
 SLOW_CALL_SECONDS = 0.05
 """Processor time of a step that is too much: an episode of 25 turns would cost the trainer more than a second."""
-BUDGET_SECONDS = 4.0
+BUDGET_SECONDS = 2.5
 """Processor time after which a program whose calls are slow on average is given up."""
+ANY_ACTION = ". An agent may write anything: step() must answer it with an observation, never with an exception"
 _SLICE_SECONDS = 1.0
 _TWIN_HASH_SEED = 4_242
 _twins: weakref.WeakKeyDictionary[Pool, Pool] = weakref.WeakKeyDictionary()
@@ -125,6 +126,12 @@ class Subject:
         """Contents of the boxes that an opening shows, as a player would copy them."""
         return boxes(self.opening(seed).observation)[:COMMANDS]
 
+    def tries(self, seed: int = 0) -> list[str]:
+        """The commands of an opening, and the same with a number or a letter for the last word: `look N`, `look 1`."""
+        commands = self.commands(seed)
+        filled = [" ".join([*one.split()[:-1], value]) for one in commands for value in ("1", "2", "a")]
+        return list(dict.fromkeys([*commands, *filled]))[: 3 * COMMANDS]
+
     def solutions(self, seeds: Sequence[int] = SEEDS) -> list[str | None]:
         """What the program says its solution is, right after the reset from each seed; None where it says nothing.
 
@@ -183,5 +190,6 @@ def expect(answer: StepResult | Fault, when: str) -> StepResult:
     if isinstance(answer, Fault):
         if "MemoryError" in answer.message:
             raise TooCostly(f"{answer.message} ({when}): the program needs more memory than the 512 MiB of its worker")
-        raise Rejected(f"{answer.message} ({when})")
+        failed = answer.message.startswith("step() failed")
+        raise Rejected(f"{answer.message} ({when})" + (ANY_ACTION if failed else ""))
     return answer
