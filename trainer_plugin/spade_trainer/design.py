@@ -8,7 +8,6 @@ coroutine. Programs run in the sandbox pool only, and the gate runs in a thread,
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -144,6 +143,11 @@ async def design(job: Job, ask: Ask, config: DesignerConfig, pool: Any = None) -
 
 
 async def judge(reply: Reply, number: int, pool: Any = None) -> Attempt:
+    """Put one answer through extraction and the gate, in a thread."""
+    return await asyncio.to_thread(judge_answer, reply, number, pool)
+
+
+def judge_answer(reply: Reply, number: int, pool: Any = None) -> Attempt:
     """Put one answer through extraction and the gate."""
     try:
         source = gate.extract_program(reply.text)
@@ -151,7 +155,7 @@ async def judge(reply: Reply, number: int, pool: Any = None) -> Attempt:
         stage = "cut" if reply.cut else "extract"
         check = {"stage": stage, "passed": False, "message": str(error), "seconds": 0.0}
         return Attempt(number, reply.text, stage=stage, message=str(error), checks=[check])
-    report = await asyncio.to_thread(gate.check, source, pool=pool)
+    report = gate.check(source, pool=pool)
     attempt = Attempt(
         number,
         report.program.source if report.program is not None else report.source,
@@ -195,12 +199,17 @@ async def _hint(job: Job, result: Design, attempt: Attempt, ask: Ask, config: De
 
 
 async def refuse_hint(source: str, hint: str, cut: bool = False, pool: Any = None) -> str | None:
+    """Return why a hint cannot be used, or None; looks for leaks in a thread."""
+    return await asyncio.to_thread(hint_refusal, source, hint, cut, pool)
+
+
+def hint_refusal(source: str, hint: str, cut: bool = False, pool: Any = None) -> str | None:
     """Return why a hint cannot be used, or None."""
     if not hint or cut:
         return "the token limit ended the hint" if cut else "the hint is empty"
     if len(hint) > HINT_CHARACTERS:
         return f"the hint has {len(hint)} characters, more than {HINT_CHARACTERS}"
-    return await asyncio.to_thread(functools.partial(gate.hint_leaks, pool=pool), source, hint)
+    return gate.hint_leaks(source, hint, pool=pool)
 
 
 def _repair_turn(job: Job, reply: Reply, attempt: Attempt) -> list[prompts.Message]:
