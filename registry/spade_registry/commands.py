@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from spade_envs.errors import UnknownEnvironment
 from spade_envs.sources import Record, resolve
 from spade_envs.starters import records as starter_records
 from spade_registry import details
@@ -139,11 +138,8 @@ def _facts(environment: str, registry: Path | None, transcripts: int) -> dict[st
     store = opened(registry)
     if store is not None:
         with store:
-            if store.get(environment, statuses=("accepted", "retired", "rejected")) is not None:
-                return details.facts(store, environment, transcripts)
-            if registry is not None and not any(environment == one.program.id for one in starter_records()):
-                near = ", ".join(store.suggest(environment)) or "none"
-                raise UnknownEnvironment(f"{store.path} has no environment {environment!r}. Near matches: {near}.")
+            if registry is not None or store.get(environment, statuses=details.ANY_STATUS) is not None:
+                return details.facts(store, store.find_id(environment, statuses=details.ANY_STATUS), transcripts)
     return details.facts_of_record(resolve(environment))
 
 
@@ -199,18 +195,11 @@ def verify_command(environments: tuple[str, ...], registry: Path | None, as_json
     Exit code 0 when all hold, 1 when one does not. The registry is not changed.
     """
     with Registry.open(registry, readonly=True) as store:
-        chosen = [_found(store, one) for one in environments] if environments else list(store.records())
+        found = (store.get(store.find_id(one)) for one in environments)
+        chosen = [record for record in found if record] if environments else list(store.records())
         rows = list(_verified(chosen, quiet=as_json or as_csv))
     show_rows(rows, ("id", "ok", "problem"), as_json=as_json, as_csv=as_csv)
     sys.exit(0 if all(row["ok"] for row in rows) else 1)
-
-
-def _found(store: Registry, query: str) -> Record:
-    record = store.get(query)
-    if record is None:
-        near = ", ".join(store.suggest(query)) or "none"
-        raise UnknownEnvironment(f"{store.path} has no environment {query!r}. Near matches: {near}.")
-    return record
 
 
 def _verified(records: list[Record], *, quiet: bool) -> Iterator[dict[str, Any]]:

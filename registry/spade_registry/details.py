@@ -93,6 +93,26 @@ def _origins(registry: Registry, environment: int) -> list[dict[str, Any]]:
     return origins
 
 
+def ancestry(registry: Registry, key: str) -> list[str]:
+    """The environments and documents that an environment descends from, as an indented tree; one line each."""
+    lines: list[str] = []
+    seen: set[str] = set()
+
+    def tell(one: str, depth: int) -> None:
+        rows = _dicts(registry, "SELECT DISTINCT document, run, step, designer, parent FROM lineage WHERE env_id = ?", (one,))
+        source = next((row for row in rows if row["run"] is not None), rows[0] if rows else {})
+        notes = [f"{name} {source[name]}" for name in ("run", "step", "designer", "document") if source.get(name) is not None]
+        lines.append("  " * depth + one + (f"  ({', '.join(notes)})" if notes else ""))
+        if one in seen:
+            return
+        seen.add(one)
+        for parent in sorted({row["parent"] for row in rows if row["parent"]}):
+            tell(parent, depth + 1)
+
+    tell(key, 0)
+    return lines
+
+
 def facts_of_record(record: Record) -> dict[str, Any]:
     """The same for an environment of another source, which knows less."""
     program = record.program

@@ -34,6 +34,8 @@ from spade_registry.writing import write_environment, write_hint, write_plays
 if TYPE_CHECKING:
     from typing import Self
 
+    from spade_registry.importing import Imported
+
 DISTRIBUTIONS = ("spade-envs", "gymnasium", "torch", "transformers", "verl", "vllm")
 RUN_STATES = ("running", "finished", "failed")
 
@@ -129,6 +131,11 @@ class Registry:
         with self._reading() as connection:
             row = queries.find(connection, query, tuple(statuses))
             return None if row is None else queries.get(connection, row)
+
+    def find_id(self, query: str, *, statuses: Collection[str] = queries.RESOLVABLE) -> str:
+        """The id that a query stands for. Raises `UnknownEnvironment`, which names near matches."""
+        with self._reading() as connection:
+            return self._env_id(connection, self._row(connection, query, tuple(statuses)))
 
     def suggest(self, query: str, n: int = 5) -> list[str]:
         """At most `n` ids whose names look like the query's, the nearest first."""
@@ -343,14 +350,34 @@ class Registry:
 
     # -- whole files -------------------------------------------------------------------------------------------------
 
+    def export(self, queries: Sequence[str], folder: str | Path, **settings: Any) -> Path:
+        """Write environments as a wheel; see `spade_registry.exporting.export`."""
+        from spade_registry.exporting import export
+
+        return export(self, queries, folder, **settings)
+
+    def import_(self, path: str | Path, **settings: Any) -> Imported:
+        """Import a pool of programs through the gate; see `spade_registry.importing.import_pool`."""
+        from spade_registry.importing import import_pool
+
+        return import_pool(self, path, **settings)
+
+    def merge(self, other: str | Path, **settings: Any) -> Imported:
+        """Merge another registry file into this one; see `spade_registry.merging.merge`."""
+        from spade_registry.merging import merge
+
+        return merge(self, other, **settings)
+
     def connection(self) -> sqlite3.Connection:
         """The SQLite connection, for queries that this class has no method for; its transactions are the caller's."""
         return self._connection
 
     # -- look-ups ----------------------------------------------------------------------------------------------------
 
-    def _row(self, connection: sqlite3.Connection, query: str) -> int:
-        row = queries.find(connection, query)
+    def _row(
+        self, connection: sqlite3.Connection, query: str, statuses: Sequence[str] = queries.RESOLVABLE
+    ) -> int:
+        row = queries.find(connection, query, statuses)
         if row is None:
             near = ", ".join(queries.near(connection, query, 5)) or "none"
             raise UnknownEnvironment(f"the registry {self.path} has no environment {query!r}. Near matches: {near}.")

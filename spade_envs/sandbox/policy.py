@@ -81,7 +81,7 @@ class Policy(RestrictingNodeTransformer):
                 self.error(node, f"{node.id}() is not allowed: {FORBIDDEN_CALLS[node.id]}")
             if node.id in _NAMES_READ:
                 return node
-        self.check_name(node, node.id)
+        self.check_name(node, node.id, allow_magic_methods=True)  # `__rmul__ = __mul__` in a class
         return node
 
     def visit_arg(self, node: ast.arg) -> Any:

@@ -21,8 +21,8 @@ from spade_trainer.nano.programs import Design, draw
 from spade_trainer.prompts import Message, render
 
 SKILLS = sorted({family.skill for family in FAMILIES.values()})
-SHARES = {"designer": 0.34, "hint": 0.08, "player": 0.58}
-HINTED_CARE = 0.95
+SHARES = {"designer": 0.24, "hint": 0.08, "player": 0.68}
+HINTED_CARE = 1.0
 WEAK_CARE = (0.1, 0.8)
 FILLER = "the a of in and on with water light old long small day stone way under over first each other wind house time".split()
 
@@ -84,7 +84,7 @@ def player_demo(rng: random.Random) -> list[Message]:
     """A play: without a hint by somebody of any care, with a hint by somebody who follows it."""
     design = draw(rng, rng.choice(words.TRAIN_NOUNS))
     kind = rng.random()
-    if kind < 0.6:
+    if kind < 0.5:
         hint, care = None, rng.uniform(*WEAK_CARE)
     elif kind < 0.93:
         hint, care = rng.choice(design.hints), HINTED_CARE

@@ -380,25 +380,19 @@ PATTERN, BEST, CAUSE = "Pattern Recognition", "Optimization", "Causal Inference"
 FAMILIES: dict[str, Family] = {
     f.name: f
     for f in (
-        Family("largest", MATH, largest, (2, 3, 4, 5, 6), lambda n: n + 1),
-        Family("smallest", MATH, smallest, (2, 3, 4, 5, 6), lambda n: n + 1),
-        Family("total", MATH, total, (3, 4, 5, 6), lambda n: 3),
-        Family("hunt", MATH, hunt, (7, 9, 12, 15, 20, 25, 31), lambda n: n.bit_length()),
-        Family("odd", LOGIC, odd, (5, 6, 7, 8), lambda n: n),
+        Family("largest", MATH, largest, (2, 3, 4), lambda n: n + 1),
+        Family("smallest", MATH, smallest, (2, 3, 4), lambda n: n + 1),
+        Family("hunt", MATH, hunt, (7, 9, 12, 15, 20), lambda n: n.bit_length()),
+        Family("odd", LOGIC, odd, (4, 5, 6), lambda n: n),
         Family("line", LOGIC, line, (6, 8, 10, 12, 15), lambda n: n.bit_length()),
-        Family("heaviest", LOGIC, heaviest, (5, 6, 7), lambda n: n),
         Family("grid", SPACE, grid, (3, 4, 5, 6), lambda n: n.bit_length() + 1),
         Family("walk", SPACE, walk, (1, 2, 3), lambda n: 2 * n + 4),
         Family("value", PATTERN, value, (3, 4, 5, 6), lambda n: 2),
         Family("repeat", PATTERN, repeat, (2, 3, 4), lambda n: 2),
-        Family("mirror", PATTERN, mirror, (3, 4, 5), lambda n: 2),
-        Family("twin", PATTERN, twin, (4, 5, 6), lambda n: n),
-        Family("where_most", BEST, where_most, (5, 6, 7), lambda n: n + 1),
-        Family("where_least", BEST, where_least, (5, 6, 7), lambda n: n + 1),
-        Family("lightest", BEST, lightest, (5, 6, 7), lambda n: n),
+        Family("where_most", BEST, where_most, (2, 3, 4), lambda n: n + 1),
+        Family("where_least", BEST, where_least, (2, 3, 4), lambda n: n + 1),
         Family("climb", BEST, climb, (6, 7, 8, 9), lambda n: 3),
-        Family("lever", CAUSE, lever, (5, 6, 7, 8), lambda n: n),
-        Family("blocker", CAUSE, blocker, (5, 6, 7, 8), lambda n: n),
-        Family("late", CAUSE, late, (5, 6, 7), lambda n: n + 1),
+        Family("lever", CAUSE, lever, (4, 5, 6, 7, 8), lambda n: n),
+        Family("blocker", CAUSE, blocker, (4, 5, 6, 7, 8), lambda n: n),
     )
 }

@@ -1,6 +1,6 @@
 """The warm start: supervised training from scratch on the demonstrations, on a CPU, in one pass over a fixed list.
 
-Only the assistant's tokens are learned. Batches hold rows of similar length and a bounded number of padded tokens. Muon
+The assistant's tokens are learned, and in plays, with less weight, the environment's. Batches hold rows of similar length and a bounded number of padded tokens. Muon
 updates the matrices of the layers, AdamW the rest (K. Jordan et al., 2024: fewer tokens to the same loss than AdamW alone).
 """
 
@@ -20,6 +20,11 @@ from spade_trainer.nano.demos import draw_demo
 from spade_trainer.prompts import Message
 
 ROLE_WEIGHT = {"designer": 1.0, "hint": 1.0, "player": 3.0}  # a play has few tokens of its own, a program has many
+# Learning to foresee the environment's words as well teaches a small model to look back: most of them repeat something.
+OBSERVATION_WEIGHT = 0.3
+# Few different shapes: the CPU's matrix library compiles, and keeps, a kernel for each.
+BUCKET = 32
+LEARNED_BUCKET = 512
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Recipe:
     """Everything the warm start depends on."""
 
     seed: int = 1
-    rows: int = 48_000
+    rows: int = 64_000
     batch_tokens: int = 8192
     learning_rate: float = 3e-3
     hidden: int = 160
@@ -39,7 +44,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Row:
-    """One tokenised conversation; `weights` is 0 outside the assistant's tokens."""
+    """One tokenised conversation; a token's weight is 0 where nothing is learned from it."""
 
     tokens: list[int]
     weights: list[float]
@@ -53,10 +58,12 @@ def tokenise(tokenizer: PreTrainedTokenizerFast, role: str, messages: Sequence[M
     for message in messages:
         text = f"<|im_start|>{message['role']}\n{message['content']}<|im_end|>\n"
         part = tokenizer.encode(text, add_special_tokens=False)
-        own = message["role"] == "assistant"
         tokens += part
-        start = len(opening) if own else len(part)
-        weights += [0.0] * start + [ROLE_WEIGHT[role]] * (len(part) - start - 1) + [0.0] * (1 if own else 0)
+        if message["role"] == "assistant":
+            weights += [0.0] * len(opening) + [ROLE_WEIGHT[role]] * (len(part) - len(opening) - 1) + [0.0]
+        else:
+            seen = role == "player" and message["role"] == "user"
+            weights += [OBSERVATION_WEIGHT if seen else 0.0] * len(part)
     return Row(tokens, weights)
 
 
@@ -95,7 +102,7 @@ def batches(rows: Sequence[Row], recipe: Recipe) -> list[list[Row]]:
 def _fill(rows: Sequence[Row], limit: int) -> Iterator[list[Row]]:
     group: list[Row] = []
     for row in rows:  # from short to long, so the newest row is the longest
-        if group and (len(group) + 1) * len(row.tokens) > limit:
+        if group and (len(group) + 1) * -(-len(row.tokens) // BUCKET) * BUCKET > limit:
             yield group
             group = []
         group.append(row)
@@ -104,14 +111,23 @@ def _fill(rows: Sequence[Row], limit: int) -> Iterator[list[Row]]:
 
 
 def tensors(rows: Sequence[Row], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Pad on the right: tokens and weights, both `[rows, longest]`."""
-    longest = max(len(row.tokens) for row in rows)
+    """Pad on the right: tokens and weights, both `[rows, length]`, the length a multiple of `BUCKET`."""
+    longest = -(-max(len(row.tokens) for row in rows) // BUCKET) * BUCKET
     tokens = torch.full((len(rows), longest), pad)
     weights = torch.zeros(len(rows), longest)
     for i, row in enumerate(rows):
         tokens[i, : len(row.tokens)] = torch.tensor(row.tokens)
         weights[i, : len(row.weights)] = torch.tensor(row.weights)
     return tokens, weights
+
+
+def _learned(weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places of the tokens that are learned, filled up to a multiple of `LEARNED_BUCKET` with others of weight 0."""
+    flat = weights.flatten()
+    order = torch.argsort((flat > 0).to(torch.int8), descending=True, stable=True)
+    count = int((flat > 0).sum())
+    chosen = order[: min(len(order), -(-count // LEARNED_BUCKET) * LEARNED_BUCKET)].sort().values
+    return torch.div(chosen, weights.shape[1], rounding_mode="floor"), chosen % weights.shape[1]
 
 
 def optimisers(model: torch.nn.Module, learning_rate: float) -> list[torch.optim.Optimizer]:
@@ -139,10 +155,12 @@ def fit(model: Qwen3ForCausalLM, rows: Sequence[Row], recipe: Recipe, pad: int, 
         progress = step / len(plan)
         rate = recipe.learning_rate * min(1.0, (step + 1) / recipe.warmup) * (0.05 + 0.475 * (1 + math.cos(math.pi * progress)))
         tokens, weights = tensors(group, pad)
+        learned = _learned(weights[:, 1:])
+        weight = weights[:, 1:][learned]
         with fast_autocast():
-            logits = model(input_ids=tokens).logits
-        losses = functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), tokens[:, 1:], reduction="none")
-        weight = weights[:, 1:]
+            states = model.model(input_ids=tokens).last_hidden_state
+            logits = model.lm_head(states[:, :-1][learned])
+        losses = functional.cross_entropy(logits.float(), tokens[:, 1:][learned], reduction="none")
         loss = (losses * weight).sum() / weight.sum()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
