@@ -87,10 +87,8 @@ class _Check:
         stage, message, subject = "load", "", None
         try:
             subject = Subject(self.program, self.pool)
-        except PolicyViolation as error:
-            stage, message = "policy", str(error)
         except ProgramError as error:
-            stage, message = getattr(error, "stage", "load"), str(error)
+            stage, message = loading_stage(error), loading_message(error)
         seconds = time.monotonic() - begin
         for name in LOADING[: LOADING.index(stage) + 1]:
             last = name == stage
@@ -113,6 +111,19 @@ class _Check:
             message, passed = self._told(str(error)), False
         self.stages.append(StageResult(name, passed, message, time.monotonic() - begin, warnings))
         return passed
+
+
+def loading_stage(error: ProgramError) -> str:
+    """Which of the stages of `LOADING` an error of `Pool.load` belongs to."""
+    return "policy" if isinstance(error, PolicyViolation) else str(getattr(error, "stage", "load"))
+
+
+def loading_message(error: ProgramError) -> str:
+    """Its message, with what to do where that is not obvious."""
+    message = str(error)
+    if "__init__() missing" in message:
+        return f"{message}. The class is made with max_turns at most: give every other argument a default"
+    return message
 
 
 def _several(program: Program) -> list[str]:

@@ -13,9 +13,16 @@ import tokenize
 from spade_envs.contract import environment_classes
 from spade_envs.errors import ProgramError
 
-_CLOSED_THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+# A program may name the tags in a string, to strip them from an action: those begin no line, or have a quote behind.
+_THINKING = re.compile(
+    r"""^[ \t]*<think(?:ing)?>|(?P<closes></think(?:ing)?>)(?![ \t]*["'|)\\])""", re.IGNORECASE | re.MULTILINE
+)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+.-]*)[ \t]*$")
-MAX_ANSWER = 1 << 20
+MAX_ANSWER = 1 << 19
+MAX_FENCES = 20
+"""Fences inside of a program, in its strings, that are looked over for its end."""
+MAX_BLOCKS = 200
+"""Blocks of an answer that are looked at, the last ones."""
 
 
 def extract_program(text: str) -> str:
@@ -26,12 +33,12 @@ def extract_program(text: str) -> str:
     if len(text) > MAX_ANSWER:
         raise ProgramError(f"an answer may have at most {MAX_ANSWER} characters; this one has {len(text)}")
     said = _without_thinking(text)
-    blocks = [block for block in _blocks(said) if environment_classes(block)]
-    complete = [block for block in blocks if is_complete(block)]
-    if complete or blocks:
-        return (complete or blocks)[-1]
-    if environment_classes(said):
-        return said
+    head = re.split(r"^[ \t]*(?:```|~~~)", said, maxsplit=1, flags=re.MULTILINE)[0]  # a prompt may open the block
+    for candidates in (_blocks(said), [head], [said]):
+        blocks = [block for block in candidates if "Env" in block and environment_classes(block)]
+        complete = [block for block in blocks if is_complete(block)]
+        if blocks:
+            return (complete or blocks)[-1]
     raise ProgramError(
         "the answer holds no program: expected one code block with a class whose name ends in Env "
         "that defines reset() and step()"
@@ -39,38 +46,43 @@ def extract_program(text: str) -> str:
 
 
 def _without_thinking(text: str) -> str:
-    text = _CLOSED_THINKING.sub("", text)
-    closing = re.split(r"</think(?:ing)?>", text, flags=re.IGNORECASE)
-    said = closing[-1]  # a template may have opened the block in the prompt
-    return re.split(r"^\s*<think(?:ing)?>", said, maxsplit=1, flags=re.IGNORECASE)[0] or said
+    """What is said outside of thinking blocks; a block may have been opened in the prompt, or not be closed."""
+    kept: list[str] = []
+    start, inside = 0, False
+    for mark in _THINKING.finditer(text):
+        if mark.group("closes"):
+            kept = kept if inside else []
+            start, inside = mark.end(), False
+        elif not inside:
+            kept.append(text[start : mark.start()])
+            inside = True
+    return "".join(kept if inside else [*kept, text[start:]])
 
 
 def _blocks(text: str) -> list[str]:
     """Contents of the fenced blocks, in order; a block ends at the first fence that leaves complete tokens."""
     lines = text.split("\n")
+    marks = [(number, mark) for number, line in enumerate(lines) if (mark := _FENCE.match(line))]
+    marks = marks[-2 * MAX_BLOCKS :]
     found, index = [], 0
-    while index < len(lines):
-        opening = _FENCE.match(lines[index])
-        if opening is None:
-            index += 1
-            continue
-        end = _end_of_block(lines, index + 1, opening.group(1))
-        found.append("\n".join(lines[index + 1 : end]))
-        index = end + 1
+    while index < len(marks):
+        start = marks[index][0] + 1
+        closing = _closing_mark(lines, marks, index)
+        found.append("\n".join(lines[start : marks[closing][0] if closing is not None else len(lines)]))
+        index = closing + 1 if closing is not None else len(marks)
     return found
 
 
-def _end_of_block(lines: list[str], start: int, fence: str) -> int:
+def _closing_mark(lines: list[str], marks: list[tuple[int, re.Match[str]]], opening: int) -> int | None:
+    """Which mark ends the block that a mark opens; None where none does."""
+    start, fence = marks[opening][0] + 1, marks[opening][1].group(1)
     ends = [
-        number
-        for number in range(start, len(lines))
-        if (mark := _FENCE.match(lines[number])) and mark.group(1)[0] == fence[0] and len(mark.group(1)) >= len(fence)
+        index
+        for index in range(opening + 1, min(len(marks), opening + 1 + MAX_FENCES))
+        if marks[index][1].group(1).startswith(fence) and not marks[index][1].group(2)
     ]
-    closing = [number for number in ends if not _FENCE.match(lines[number]).group(2)]  # type: ignore[union-attr]
-    for number in closing[:20]:
-        if is_complete("\n".join(lines[start:number])):
-            return number
-    return (closing or ends or [len(lines)])[0]
+    complete = (index for index in ends if is_complete("\n".join(lines[start : marks[index][0]])))
+    return next(complete, ends[0] if ends else None)
 
 
 def is_complete(source: str) -> bool:

@@ -159,7 +159,7 @@ def _scripts(subject: Subject) -> list[list[str]]:
     """Whole episodes to compare: the briefing's commands and odd actions in turn, and the solution."""
     turns = min(subject.loaded.max_turns or TRAJECTORY_TURNS, TRAJECTORY_TURNS)
     turns = subject.affordable(turns, 2 * len(SEEDS), TRAJECTORY_SECONDS, least=6)
-    moves = [*(box(one) for one in subject.commands()), box("50"), PROSE, box("1"), box("a"), ""]
+    moves = [*(box(one) for one in subject.tries()), box("50"), PROSE, box("1"), box("a"), ""]
     scripts = [[moves[turn % len(moves)] for turn in range(turns)]]
     return scripts + [way[:TRAJECTORY_TURNS] for way in _ways(subject, 0)[:1]]
 
