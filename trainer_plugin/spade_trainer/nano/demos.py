@@ -21,7 +21,7 @@ from spade_trainer.nano.programs import Design, draw
 from spade_trainer.prompts import Message, render
 
 SKILLS = sorted({family.skill for family in FAMILIES.values()})
-SHARES = {"designer": 0.24, "hint": 0.08, "player": 0.68}
+SHARES = {"designer": 0.27, "hint": 0.07, "player": 0.66}
 HINTED_CARE = 1.0
 WEAK_CARE = (0.1, 0.8)
 FILLER = "the a of in and on with water light old long small day stone way under over first each other wind house time".split()

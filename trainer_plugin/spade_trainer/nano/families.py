@@ -33,7 +33,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Ink:
-    """Names that vary from program to program and mean nothing to the player."""
+    """Names that mean nothing to the player. Only one varies: a model this small loses track of more."""
 
     rng: str
     hidden: str
@@ -42,7 +42,7 @@ class Ink:
     @classmethod
     def draw(cls, rng: random.Random) -> Ink:
         """Choose the names of one program."""
-        return cls(rng.choice(("rng", "r")), rng.choice(("hid", "box", "val")), rng.choice(("self.left", "left")))
+        return cls("rng", "hid", rng.choice(("self.left", "left")))
 
 
 def _list(letters: str) -> str:

@@ -32,7 +32,7 @@ class Recipe:
     """Everything the warm start depends on."""
 
     seed: int = 1
-    rows: int = 64_000
+    rows: int = 60_000
     batch_tokens: int = 8192
     learning_rate: float = 3e-3
     hidden: int = 160
