@@ -3,6 +3,11 @@
 import os
 
 import pytest
+from hypothesis import settings
+
+# A law is about values; on a busy machine Hypothesis's 200 ms for an example are no law.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

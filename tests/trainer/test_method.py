@@ -176,3 +176,113 @@ def test_play_seeds_are_a_function_of_what_they_are_for():
     others = [seeding.play_seeds(1, 3, "spade/A", 16), seeding.play_seeds(0, 4, "spade/A", 16)]
     assert all(not set(seeds) & set(other) for other in others)
     assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+# -- laws ------------------------------------------------------------------------------------------------------------
+
+RATES = st.floats(0, 1)
+GAPS = st.floats(-2, 2)
+
+
+@given(RATES, GAPS)
+def test_the_blend_of_the_paper_lies_between_0_and_1(rate, gap):
+    assert 0 <= rewards.designer_reward(RewardConfig(), rate=rate, gap=gap) <= 1 + 1e-9
+
+
+@given(RATES, GAPS, GAPS)
+def test_more_regret_never_pays_less(rate, one, other):
+    low, high = sorted((one, other))
+    for kind in ("blend", "regret"):
+        config = RewardConfig(kind=kind)
+        assert rewards.designer_reward(config, rate=rate, gap=low) <= rewards.designer_reward(
+            config, rate=rate, gap=high
+        )
+
+
+def test_the_floor_of_the_regret_by_hand():
+    assert rewards.floored_regret(0.075) == pytest.approx(0.5)
+    assert rewards.floored_regret(-1) == 0
+    assert rewards.floored_regret(-1, floor=-0.075) == pytest.approx(-0.5)
+    config = RewardConfig(regret_floor=-0.15)
+    assert rewards.designer_reward(config, rate=0.5, gap=-1.0) == pytest.approx(0.6 - 0.4)
+
+
+@given(RATES)
+def test_solve_rate_is_symmetric_and_best_at_one_half(rate):
+    assert rewards.solve_rate(rate) == pytest.approx(rewards.solve_rate(1 - rate), abs=1e-9)
+    assert 0 <= rewards.solve_rate(rate) <= rewards.solve_rate(0.5) == 1
+
+
+@given(st.lists(RETURNS, min_size=1, max_size=30), st.floats(0, 1), st.floats(0, 1))
+def test_averages_stay_within_what_they_have_seen(values, fast, slow):
+    average = rewards.SkillAverage()
+    potentials = [average.update(value, fast, slow) for value in values]
+    low, high = min(values) - 1e-9, max(values) + 1e-9
+    assert low <= average.fast <= high
+    assert low <= average.slow <= high
+    assert all(0 <= potential <= 2 for potential in potentials)
+
+
+@given(RESULTS)
+def test_plays_that_do_not_count_change_nothing(plays):
+    scored = [play for play in plays if play.outcome in ("won", "lost")]
+    for statistic in (rewards.win_rate, rewards.mean_return):
+        assert statistic(plays) == statistic(scored)
+    assert rewards.regret(plays, plays) == rewards.regret(scored, scored)
+
+
+@given(GROUP, st.data())
+def test_unscored_plays_get_nothing_and_move_nobody(group, data):
+    flags = data.draw(st.lists(st.booleans(), min_size=len(group), max_size=len(group)))
+    out = advantages.standardise(group, flags)
+    assert all(value == 0 for value, counts in zip(out, flags, strict=True) if not counts)
+    alone = advantages.standardise([value for value, counts in zip(group, flags, strict=True) if counts])
+    assert [value for value, counts in zip(out, flags, strict=True) if counts] == alone
+
+
+@given(GROUP)
+def test_without_division_a_group_is_centred(group):
+    out = advantages.standardise(group, divide=False)
+    assert math.fsum(out) == pytest.approx(0, abs=1e-9)
+    if max(group) - min(group) >= advantages.SPREAD:
+        assert out[0] - out[-1] == pytest.approx(group[0] - group[-1], abs=1e-9)
+
+
+@given(st.lists(RETURNS, min_size=1, max_size=30), st.integers(1, 5))
+def test_a_running_mean_is_the_mean_whatever_the_batches(values, size):
+    running = advantages.RunningMean()
+    for i in range(0, len(values), size):
+        running.add(values[i : i + size])
+    assert (running.count, running.mean) == (len(values), pytest.approx(math.fsum(values) / len(values), abs=1e-9))
+
+
+@given(st.integers(0, 5000), st.integers(0, 200), st.integers(1, 16), st.floats(0, 100))
+def test_the_role_weight_never_passes_its_cap(agents, designers, interval, cap):
+    weight = advantages.role_weight(agents, designers, interval, cap)
+    assert 0 <= weight <= cap
+    if agents and designers and weight < cap:
+        assert weight * designers == pytest.approx(agents * interval)
+
+
+@given(st.integers(1, 8), st.data())
+def test_every_skill_has_its_turn_equally_often(count, data):
+    active = data.draw(st.integers(1, count))
+    names = [str(i) for i in range(count)]
+    turns = [name for number in range(count) for name in schedule.active_skills(names, active, number)]
+    assert {name: turns.count(name) for name in names} == dict.fromkeys(names, active)
+    for number in range(count):
+        assert len(set(schedule.active_skills(names, active, number))) == active, "none twice in one set"
+
+
+@given(st.integers(1, 200), st.integers(1, 20))
+def test_every_step_belongs_to_the_set_that_was_designed_last(step, interval):
+    first = max(one for one in range(1, step + 1) if schedule.designs(one, interval))
+    assert step - first < interval
+    assert schedule.generation(step, interval) == schedule.generation(first, interval)
+
+
+@given(st.lists(st.one_of(st.integers(), st.text()), min_size=1, max_size=4))
+def test_derived_seeds_follow_from_their_parts_alone(parts):
+    assert seeding.derive(*parts) == seeding.derive(*parts)
+    assert 0 <= seeding.derive(*parts) < 2**31
+    assert seeding.generator(*parts).random() == seeding.generator(*parts).random()
