@@ -1,10 +1,13 @@
 """Write the pages that follow from the code: docs/cli.md from the commands, docs/schema.md from a new registry.
 
+The tables of docs/trainer.md are written by `trainer_tables.py`, which needs the extra `train`.
+
 `python docs/generate.py` writes them; a test compares them.
 """
 
 from __future__ import annotations
 
+import runpy
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +66,9 @@ def section(name: str, columns: list[schema.Column]) -> str:
     """Return the section of one table or view."""
     text = schema.VIEW_TEXTS.get(name, "")
     lines = [f"\n### `{name}`\n", *([text, ""] if text else []), "| column | type | meaning |", "|---|---|---|"]
-    lines += [f"| `{column.name}` | {column.type} | {column.comment.replace('|', chr(92) + '|')} |" for column in columns]
+    lines += [
+        f"| `{column.name}` | {column.type} | {column.comment.replace('|', chr(92) + '|')} |" for column in columns
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -72,3 +77,4 @@ PAGES = {"cli.md": cli, "schema.md": tables}
 if __name__ == "__main__":
     for name, render in PAGES.items():
         (FOLDER / name).write_text(render(), encoding="utf-8")
+    runpy.run_path(str(FOLDER / "trainer_tables.py"), run_name="__main__")

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -256,3 +257,9 @@ def test_both_machine_architectures_have_a_table_of_system_calls():
         assert {"read", "write", "exit_group", "mmap", "brk"} <= set(table)
         assert not {"open", "openat", "socket", "clone", "execve", "fork", "ptrace", "kill"} & set(table)
         assert len(set(table.values())) == len(table)
+
+
+def test_the_security_page_counts_the_system_calls():
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+    x86, arm = (len(seal.SYSTEM_CALLS[machine]) for machine in ("x86_64", "aarch64"))
+    assert f"allows {x86} system calls on x86-64 and {arm} on aarch64" in page
