@@ -1,4 +1,4 @@
-"""The tables of docs/trainer.md that follow from the code: every setting, and the values of the presets beside the paper's.
+"""The tables of docs/trainer.md that follow from the code: every setting, and the presets beside the paper.
 
 `docs/generate.py` writes them between the page's markers; a test compares them.
 """
