@@ -55,9 +55,10 @@ def _conditions(bare: str, statuses: Sequence[str]) -> Iterator[tuple[str, tuple
     prefix = hash_prefix(bare)
     if prefix is not None:
         yield "sha256 >= ? AND sha256 < ?", (prefix, prefix + "g"), statuses
-    names = ("accepted",) if "accepted" in statuses else tuple(statuses)
-    yield "name = ?", (bare[: MAX_NAME + 3],), names
-    yield "class_name = ?", (bare,), names
+    yield "name = ?", (bare[: MAX_NAME + 3],), ("accepted",)
+    yield "class_name = ?", (bare,), ("accepted",)
+    if "rejected" in statuses:
+        yield "name = ?", (bare[: MAX_NAME + 3],), statuses
 
 
 def get(connection: sqlite3.Connection, row: int) -> Record:
