@@ -36,6 +36,8 @@ def test_defaults_are_the_papers_values():
         ({"player": {"hinted_plays": 20}}, "both arms play the same seeds"),
         ({"designer": {"temperature": 1.0}}, "one temperature"),
         ({"designer": {"mode": "external"}}, "needs spade.designer.endpoint"),
+        ({"player": 3}, r"spade\.player must be a mapping of settings; got 3"),
+        ([], r"spade must be a mapping of settings"),
         ({"seed": None}, r"spade\.seed must be an integer"),
     ],
 )

@@ -205,7 +205,7 @@ class SpadeConfig:
     corpus: CorpusConfig = field(default_factory=CorpusConfig)
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> SpadeConfig:
+    def from_mapping(cls, values: Any) -> SpadeConfig:
         """Build and validate the configuration from nested mappings. Raises `ConfigError`."""
         config = _build(cls, values, "spade")
         config.validate()
@@ -276,12 +276,15 @@ def settings(cls: type = SpadeConfig, prefix: str = "spade") -> Iterator[Setting
         if dataclasses.is_dataclass(hints[item.name]):
             yield from settings(hints[item.name], name)
             continue
-        default = item.default if item.default is not dataclasses.MISSING else item.default_factory()  # type: ignore[misc]
+        made = item.default_factory
+        default = item.default if made is dataclasses.MISSING else made()
         kind = _type_name(hints[item.name])
         yield Setting(name, kind, default, _accepts(item), item.metadata["doc"], item.metadata["source"])
 
 
-def _build(cls: type, values: Mapping[str, Any], prefix: str) -> Any:
+def _build(cls: Any, values: Any, prefix: str) -> Any:
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{prefix} must be a mapping of settings; got {values!r}")
     hints = get_type_hints(cls)
     known = {item.name: item for item in dataclasses.fields(cls)}
     unknown = sorted(set(values) - set(known))
@@ -290,7 +293,7 @@ def _build(cls: type, values: Mapping[str, Any], prefix: str) -> Any:
     arguments = {}
     for name, value in values.items():
         if dataclasses.is_dataclass(hints[name]):
-            arguments[name] = _build(hints[name], value or {}, f"{prefix}.{name}")  # type: ignore[arg-type]
+            arguments[name] = _build(hints[name], {} if value is None else value, f"{prefix}.{name}")
         else:
             arguments[name] = _check(known[name], hints[name], value, f"{prefix}.{name}")
     return cls(**arguments)

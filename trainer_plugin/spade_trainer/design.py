@@ -168,7 +168,7 @@ def judge_answer(reply: Reply, number: int, pool: Any = None) -> Attempt:
         max_turns=report.max_turns,
         observation=report.observation,
     )
-    if not report.accepted:
+    if report.failure is not None:
         attempt.stage, attempt.message = ("cut", "the token limit ended it") if reply.cut else report.failure
     return attempt
 

@@ -121,7 +121,7 @@ class DesignGame(AECEnv[str, str, str]):
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
         self.terminations = dict.fromkeys(AGENTS, False)
         self.truncations = dict.fromkeys(AGENTS, False)
-        self.infos = {name: {} for name in AGENTS}
+        self.infos: dict[str, dict[str, Any]] = {name: {} for name in AGENTS}
         self._shown = dict.fromkeys(AGENTS, Text())
         self._chats: dict[str, list[prompts.Message]] = {name: [] for name in AGENTS}
         self._attempts: list[Attempt] = []
