@@ -100,7 +100,8 @@ class SpadeTrainer(PPOTrainerSync):
         batch = super()._compute_advantage(batch, metrics)
         keys = [key for key in batch.keys if key in self._credits]
         if keys:
-            fields = ["response_mask", "rollout_is_weights"]
+            corrected = self.config.algorithm.rollout_correction.rollout_is is not None
+            fields = ["response_mask", *(["rollout_is_weights"] if corrected else [])]
             data = tq.kv_batch_get(keys=keys, partition_id=PARTITION, select_fields=fields)
             masks = data["response_mask"].unbind()
             credit = [self._credits[key] * mask.float() for key, mask in zip(keys, masks, strict=True)]
