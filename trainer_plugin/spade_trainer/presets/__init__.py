@@ -1,8 +1,8 @@
 """Presets: complete verl configurations, one file each, on hydra's search path.
 
 A preset builds on verl's own `ppo_trainer` configuration, the method's defaults (`method/default.yaml`, the same
-values as `spade_trainer.config`), and parts that presets share. Its first lines, a comment, describe it. `compose` gives
-the whole configuration; the files also work with `python -m verl.trainer.main_ppo --config-path .../presets
+values as `spade_trainer.config`), and parts that presets share. Its first lines, a comment, describe it. `compose`
+gives the whole configuration; the files also work with `python -m verl.trainer.main_ppo --config-path .../presets
 --config-name NAME`.
 """
 
