@@ -50,7 +50,7 @@ def environment_argument(command: Command) -> Command:
 
 
 def opened(path: Path | None) -> Registry | None:
-    """The registry for reading; None where the default one does not exist yet. Raises `RegistryError` for a named one."""
+    """The registry for reading; None where the default one is not there yet. Raises `RegistryError` for a named one."""
     if path is None and not default_path().exists():
         return None
     return Registry.open(path, readonly=True)
@@ -153,7 +153,13 @@ def search_command(query: str, registry: Path | None, limit: int, as_json: bool,
     with Registry.open(registry, readonly=True) as store:
         found = store.search(query, limit)
     rows = [
-        {"id": one.id, "skill": one.skill, "win_rate": one.win_rate, "regret": one.regret, "opening": _line(one.observation)}
+        {
+            "id": one.id,
+            "skill": one.skill,
+            "win_rate": one.win_rate,
+            "regret": one.regret,
+            "opening": _line(one.observation),
+        }
         for one in found
     ]
     show_rows(rows, ("id", "skill", "win_rate", "regret", "opening"), as_json=as_json, as_csv=as_csv)
@@ -171,7 +177,17 @@ def stats_command(registry: Path | None, run: int | None, as_json: bool, as_csv:
     """Count environments by skill and status, and say how hard they are."""
     with Registry.open(registry, readonly=True) as store:
         rows = details.statistics(store, run)
-    columns = ("skill", "accepted", "rejected", "retired", "plays", "win_rate", "win_rate_hinted", "regret", "learnable")
+    columns = (
+        "skill",
+        "accepted",
+        "rejected",
+        "retired",
+        "plays",
+        "win_rate",
+        "win_rate_hinted",
+        "regret",
+        "learnable",
+    )
     show_rows(rows, columns, as_json=as_json, as_csv=as_csv)
 
 
@@ -205,10 +221,12 @@ def verify_command(environments: tuple[str, ...], registry: Path | None, as_json
 def _verified(records: list[Record], *, quiet: bool) -> Iterator[dict[str, Any]]:
     from spade_envs.sandbox import Pool
 
-    with Pool() as pool, click.progressbar(
-        records, label="verifying", file=sys.stderr, hidden=quiet or not sys.stderr.isatty()
-    ) as progress:
+    with (
+        Pool() as pool,
+        click.progressbar(
+            records, label="verifying", file=sys.stderr, hidden=quiet or not sys.stderr.isatty()
+        ) as progress,
+    ):
         for record in progress:
             problem = details.problem(record, pool)
             yield {"id": record.program.id, "ok": problem is None, "problem": problem}
-

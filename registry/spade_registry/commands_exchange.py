@@ -24,7 +24,9 @@ JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document o
 
 @click.command("export")
 @click.argument("environments", nargs=-1, required=True, shell_complete=complete_ids)
-@click.option("--to", "folder", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the wheel.")
+@click.option(
+    "--to", "folder", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the wheel."
+)
 @click.option("--name", default=None, help="Name of the package; default: spade-pack- and a hash over the ids.")
 @click.option("--version", default="0.1.0", show_default=True, help="Version of the package.")
 @click.option("--with-hints", is_flag=True, help="Put the hints into the package.")

@@ -56,7 +56,9 @@ def facts(registry: Registry, query: str, transcripts: int = 1) -> dict[str, Any
         "hint": row["hint"],
         "origins": _origins(registry, number),
         "checks": _dicts(
-            registry, "SELECT stage, passed, message, warnings, seconds FROM checks WHERE environment = ? ORDER BY id", (number,)
+            registry,
+            "SELECT stage, passed, message, warnings, seconds FROM checks WHERE environment = ? ORDER BY id",
+            (number,),
         ),
         "difficulty": [asdict(one) for one in difficulty.of_environment(registry.connection(), number)],
         "measurements": [asdict(one) for one in registry.measurements(key)] if row["status"] != "rejected" else [],
@@ -99,9 +101,13 @@ def ancestry(registry: Registry, key: str) -> list[str]:
     seen: set[str] = set()
 
     def tell(one: str, depth: int) -> None:
-        rows = _dicts(registry, "SELECT DISTINCT document, run, step, designer, parent FROM lineage WHERE env_id = ?", (one,))
+        rows = _dicts(
+            registry, "SELECT DISTINCT document, run, step, designer, parent FROM lineage WHERE env_id = ?", (one,)
+        )
         source = next((row for row in rows if row["run"] is not None), rows[0] if rows else {})
-        notes = [f"{name} {source[name]}" for name in ("run", "step", "designer", "document") if source.get(name) is not None]
+        notes = [
+            f"{name} {source[name]}" for name in ("run", "step", "designer", "document") if source.get(name) is not None
+        ]
         lines.append("  " * depth + one + (f"  ({', '.join(notes)})" if notes else ""))
         if one in seen:
             return
@@ -125,7 +131,19 @@ def facts_of_record(record: Record) -> dict[str, Any]:
 
 def rendered(facts: Mapping[str, Any]) -> str:
     """Facts as text for people."""
-    simple = ("id", "sha256", "kind", "skill", "status", "reason", "max_turns", "license", "duplicate_of", "created_at", "hint")
+    simple = (
+        "id",
+        "sha256",
+        "kind",
+        "skill",
+        "status",
+        "reason",
+        "max_turns",
+        "license",
+        "duplicate_of",
+        "created_at",
+        "hint",
+    )
     lines = [f"{name.replace('_', ' '):<14}{facts[name]}" for name in simple if facts.get(name) is not None]
     for title in ("origins", "checks", "difficulty", "measurements"):
         rows = facts.get(title) or []
@@ -134,7 +152,10 @@ def rendered(facts: Mapping[str, Any]) -> str:
             lines += ["  " + _inline(row) for row in rows]
     for play in facts.get("transcripts") or []:
         arm = "hinted" if play["hinted"] else "unhinted"
-        lines += ["", f"transcript (run {play['run']}, step {play['step']}, seed {play['seed']}, {arm}, {play['outcome']})"]
+        lines += [
+            "",
+            f"transcript (run {play['run']}, step {play['step']}, seed {play['seed']}, {arm}, {play['outcome']})",
+        ]
         lines += _conversation(play["transcript"])
     if facts.get("opening"):
         lines += ["", "opening", *("  " + line for line in str(facts["opening"]).splitlines())]
@@ -162,7 +183,9 @@ def _conversation(transcript: str) -> list[str]:
 def statistics(registry: Registry, run: int | None) -> list[dict[str, Any]]:
     """One row a skill, and one for all: numbers by status, plays, mean figures, and the share that is learnable."""
     join = "s.latest = 1" if run is None else "s.run = ?3"
-    where = "" if run is None else "WHERE EXISTS (SELECT 1 FROM origins AS o WHERE o.environment = e.id AND o.run = ?3) "
+    where = (
+        "" if run is None else "WHERE EXISTS (SELECT 1 FROM origins AS o WHERE o.environment = e.id AND o.run = ?3) "
+    )
     plays = "(SELECT count(*) FROM plays AS p WHERE p.environment = e.id" + (")" if run is None else " AND p.run = ?3)")
     query = (
         "SELECT {skill} AS skill, sum(e.status = 'accepted') AS accepted, sum(e.status = 'rejected') AS rejected, "

@@ -1,7 +1,7 @@
 """Near-duplicates: programs that differ only in layout, comments, docstrings, annotations or the class's name.
 
-58 % of designed programs keep the prompt's default class name and others rename it, so a name says nothing; constants do:
-two programs with other numbers or texts are two environments.
+58 % of designed programs keep the prompt's default class name and others rename it, so a name says nothing; constants
+do: two programs with other numbers or texts are two environments.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class _Normaliser(ast.NodeTransformer):
             node.body = node.body[1:] or [ast.Pass()]
         return self.generic_visit(node)
 
-    visit_Module = _without_docstring
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        return self._without_docstring(node)
 
 
 def fingerprint(source: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`import`: programs from elsewhere, through the gate, into a registry; one after another, in memory that stays flat."""
+"""`import`: programs from elsewhere, through the gate, into a registry; one by one, in memory that stays flat."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def import_pool(
         license: SPDX identifier of programs that state none.
         on_program: called after each program.
     """
-    return import_programs(registry, read_pool(Path(path)), origin=Path(path).name, license=license, on_program=on_program)
+    return import_programs(
+        registry, read_pool(Path(path)), origin=Path(path).name, license=license, on_program=on_program
+    )
 
 
 def import_programs(

@@ -77,11 +77,16 @@ def mean_and_error(values: Sequence[float]) -> tuple[float | None, float | None]
     """Mean and its standard error; None for what too few values cannot give."""
     if not values:
         return None, None
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
-    return statistics.fmean(values), error
+    mean, n = statistics.fmean(values), len(values)
+    if n < 2:
+        return mean, None
+    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+    return mean, math.sqrt(variance / n)
 
 
-def write_measurement(connection: sqlite3.Connection, environment: int, env_id: str, run: int, step: int) -> Measurement:
+def write_measurement(
+    connection: sqlite3.Connection, environment: int, env_id: str, run: int, step: int
+) -> Measurement:
     """Measure one environment at one step from its plays, and store the row; the caller owns the transaction."""
     plays = connection.execute(
         "SELECT hint, seed, return, won, outcome FROM plays WHERE environment = ? AND run = ? AND step = ?",
@@ -97,7 +102,9 @@ def write_measurement(connection: sqlite3.Connection, environment: int, env_id: 
     row = {**figures(*arms), **lost}
     columns = ", ".join(row)
     # A new row, not an update: its id says how recent it is.
-    connection.execute("DELETE FROM measurements WHERE environment = ? AND run = ? AND step = ?", (environment, run, step))
+    connection.execute(
+        "DELETE FROM measurements WHERE environment = ? AND run = ? AND step = ?", (environment, run, step)
+    )
     connection.execute(
         f"INSERT INTO measurements (environment, run, step, created_at, {columns}) VALUES (?, ?, ?, ?"
         + ", ?" * len(row)
@@ -158,5 +165,3 @@ def _standing(connection: sqlite3.Connection, environment: int, run: int) -> dic
         "learnability": (wins / n) * (1 - wins / n) if n else None,
         **{name: sum(row[name] for row in window) for name in ("cut", "faulty", "timeout")},
     }
-
-

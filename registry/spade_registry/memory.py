@@ -1,4 +1,4 @@
-"""The environment memory of a designer's prompt, as a query over what a run has measured (method.md, "Environment memory").
+"""The environment memory of a designer's prompt, as a query over what a run has measured.
 
 There is no second store: a record of memory is an environment with its standing, the newest `capacity` of a run count,
 and what is older is forgotten because it is no longer asked for.

@@ -1,8 +1,8 @@
 """`merge`: another registry's content into this one. The same content is one row; plays and measurements add up once.
 
 Programs that this registry does not have as accepted pass its gate first. Everything recorded about them is then copied
-in one transaction, with the identity that does not depend on the file: environments by hash, runs by uuid, documents and
-hints by hash, plays by all that they say (equal ones are counted, so that a second merge adds none).
+in one transaction, with the identity that does not depend on the file: environments by hash, runs by uuid, documents
+and hints by hash, plays by all that they say (equal ones are counted, so that a second merge adds none).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from spade_registry.writing import refresh_hint
 
 PLAY = "policy, seed, return, won, turns, outcome, tokens, seconds, fault, transcript"
 MEASURED = (
-    "step, win_rate, win_rate_se, win_rate_hinted, win_rate_hinted_se, mean_return, mean_return_hinted, regret, regret_se, "
-    "learnability, n, n_hinted, n_pairs, cut, faulty, timeout, created_at"
+    "step, win_rate, win_rate_se, win_rate_hinted, win_rate_hinted_se, mean_return, mean_return_hinted, regret, "
+    "regret_se, learnability, n, n_hinted, n_pairs, cut, faulty, timeout, created_at"
 )
 
 
@@ -61,8 +61,8 @@ def _copy(connection: sqlite3.Connection) -> None:
         "observation, created_at"
     )
     run(
-        f"INSERT INTO environments ({columns}) SELECT {columns} FROM other.environments AS o WHERE o.status <> 'accepted' "
-        "AND o.sha256 NOT IN (SELECT sha256 FROM main.environments) ORDER BY o.id"
+        f"INSERT INTO environments ({columns}) SELECT {columns} FROM other.environments AS o "
+        "WHERE o.status <> 'accepted' AND o.sha256 NOT IN (SELECT sha256 FROM main.environments) ORDER BY o.id"
     )
     run(
         "CREATE TEMP TABLE map_environment AS SELECT o.id AS theirs, e.id AS ours FROM other.environments AS o "
@@ -74,7 +74,10 @@ def _copy(connection: sqlite3.Connection) -> None:
         "SELECT uuid, preset, configuration, config_hash, versions, directory, state, started_at, ended_at "
         "FROM other.runs WHERE uuid NOT IN (SELECT uuid FROM main.runs) ORDER BY id"
     )
-    run("CREATE TEMP TABLE map_run AS SELECT o.id AS theirs, r.id AS ours FROM other.runs AS o JOIN main.runs AS r USING (uuid)")
+    run(
+        "CREATE TEMP TABLE map_run AS SELECT o.id AS theirs, r.id AS ours FROM other.runs AS o "
+        "JOIN main.runs AS r USING (uuid)"
+    )
     run(
         "INSERT OR IGNORE INTO documents (sha256, title, text, source, license, created_at) "
         "SELECT sha256, title, text, source, license, created_at FROM other.documents ORDER BY id"
@@ -97,8 +100,8 @@ def _copy(connection: sqlite3.Connection) -> None:
         "FROM other.steps AS s JOIN map_run AS r ON r.theirs = s.run ORDER BY s.run, s.step"
     )
     touched = run(
-        "SELECT DISTINCT m.ours, r.ours FROM other.measurements AS s JOIN map_environment AS m ON m.theirs = s.environment "
-        "JOIN map_run AS r ON r.theirs = s.run"
+        "SELECT DISTINCT m.ours, r.ours FROM other.measurements AS s "
+        "JOIN map_environment AS m ON m.theirs = s.environment JOIN map_run AS r ON r.theirs = s.run"
     ).fetchall()
     update_standings(connection, touched)
     for table in ("map_environment", "map_run", "map_hint"):
@@ -110,7 +113,8 @@ def _hints(connection: sqlite3.Connection) -> None:
         "INSERT INTO hints (environment, text, sha256, author, prompt_version, leak, run, step, created_at) "
         "SELECT m.ours, h.text, h.sha256, h.author, h.prompt_version, h.leak, r.ours, h.step, h.created_at "
         "FROM other.hints AS h JOIN map_environment AS m ON m.theirs = h.environment "
-        "LEFT JOIN map_run AS r ON r.theirs = h.run WHERE true ORDER BY h.id ON CONFLICT (environment, sha256) DO NOTHING"
+        "LEFT JOIN map_run AS r ON r.theirs = h.run WHERE true ORDER BY h.id "
+        "ON CONFLICT (environment, sha256) DO NOTHING"
     )
     connection.execute(
         "CREATE TEMP TABLE map_hint AS SELECT o.id AS theirs, h.id AS ours FROM other.hints AS o "
@@ -131,13 +135,14 @@ def _origins(connection: sqlite3.Connection) -> None:
         )
     )
     found = connection.execute(
-        "SELECT x.theirs, x.environment, x.run, x.step, x.attempt, x.designer, x.checkpoint, x.document, x.prompt_version, "
-        "x.import_source, x.import_checksum, x.created_at FROM (SELECT o.id AS theirs, m.ours AS environment, r.ours AS run, "
-        "o.step, o.attempt, o.designer, o.checkpoint, d.id AS document, o.prompt_version, o.import_source, "
-        "o.import_checksum, o.created_at FROM other.origins AS o JOIN map_environment AS m ON m.theirs = o.environment "
-        "LEFT JOIN map_run AS r ON r.theirs = o.run LEFT JOIN other.documents AS od ON od.id = o.document "
-        f"LEFT JOIN main.documents AS d ON d.sha256 = od.sha256) AS x WHERE NOT EXISTS (SELECT 1 FROM main.origins AS k WHERE {same}) "
-        "ORDER BY x.theirs"
+        "SELECT x.theirs, x.environment, x.run, x.step, x.attempt, x.designer, x.checkpoint, x.document, "
+        "x.prompt_version, x.import_source, x.import_checksum, x.created_at FROM (SELECT o.id AS theirs, "
+        "m.ours AS environment, r.ours AS run, o.step, o.attempt, o.designer, o.checkpoint, d.id AS document, "
+        "o.prompt_version, o.import_source, o.import_checksum, o.created_at FROM other.origins AS o "
+        "JOIN map_environment AS m ON m.theirs = o.environment LEFT JOIN map_run AS r ON r.theirs = o.run "
+        "LEFT JOIN other.documents AS od ON od.id = o.document "
+        "LEFT JOIN main.documents AS d ON d.sha256 = od.sha256) AS x "
+        f"WHERE NOT EXISTS (SELECT 1 FROM main.origins AS k WHERE {same}) ORDER BY x.theirs"
     ).fetchall()
     for theirs, *values in found:
         cursor = connection.execute(

@@ -25,7 +25,9 @@ def show_rows(
 ) -> None:
     """Print rows; unknown values are empty, or null in JSON."""
     if as_json:
-        click.echo(json.dumps([{name: row.get(name) for name in columns} for row in rows], indent=2, ensure_ascii=False))
+        click.echo(
+            json.dumps([{name: row.get(name) for name in columns} for row in rows], indent=2, ensure_ascii=False)
+        )
     elif as_csv:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

@@ -50,7 +50,7 @@ class Found:
 
 
 def skill_name(slug: str | None) -> str | None:
-    """The skill's name for any of its spellings (`multi_step_workflows`, `multi-step workflows`); others as they are."""
+    """The skill's name for any of its spellings (`multi_step_workflows`, `multi-step workflows`), else the text."""
     if not slug:
         return None
     return _BY_SLUG.get(re.sub(r"[^a-z]+", "", slug.lower()), slug)
@@ -60,10 +60,16 @@ def read_pool(path: Path) -> Iterator[Found]:
     """Every program of a pool. Raises `RegistryError` for a path that is none of the formats."""
     if path.is_dir():
         return _folder(path)
-    readers = {".whl": _wheel, ".jsonl": _json_lines, ".parquet": _parquet, ".py": lambda one: iter([_file(one, {}, {})])}
+    readers = {
+        ".whl": _wheel,
+        ".jsonl": _json_lines,
+        ".parquet": _parquet,
+        ".py": lambda one: iter([_file(one, {}, {})]),
+    }
     if path.suffix not in readers:
         raise RegistryError(
-            f"{path} cannot be imported: expected a wheel, a registry, a folder of .py files, a .py, .jsonl or .parquet file"
+            f"{path} cannot be imported: expected a wheel, a registry, a folder of .py files, or a .py, .jsonl or "
+            ".parquet file"
         )
     return readers[path.suffix](path)
 
@@ -155,7 +161,11 @@ def _wheel(path: Path) -> Iterator[Found]:
             for entry in json.loads(archive.read(index))["environments"]:
                 data = archive.read(base + entry["file"])
                 yield _found(
-                    entry["file"], data.decode("utf-8"), hashlib.sha256(data).hexdigest(), entry, sums.get(entry["file"])
+                    entry["file"],
+                    data.decode("utf-8"),
+                    hashlib.sha256(data).hexdigest(),
+                    entry,
+                    sums.get(entry["file"]),
                 )
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise RegistryError(f"{path} is not an intact wheel of environments: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -19,6 +20,9 @@ RESOLVABLE: tuple[Status, ...] = ("accepted", "retired")
 """Statuses of what an exact id or hash finds; names stand for accepted environments only."""
 RECORD = "env_id, class_name, sha256, source, kind, skill, status, max_turns, license, hint"
 NEAR = 400
+"""Names that are compared letter by letter with a mistyped one."""
+PAGE = 512
+"""Rows that are read at once."""
 
 
 def record(row: Sequence[Any]) -> Record:
@@ -42,7 +46,8 @@ def find(connection: sqlite3.Connection, query: str, statuses: Sequence[str] = R
     for condition, values, allowed in _conditions(bare, statuses):
         marks = ", ".join("?" * len(allowed))
         rows = connection.execute(
-            f"SELECT id, env_id FROM environments WHERE {condition} AND status IN ({marks}) LIMIT 6", (*values, *allowed)
+            f"SELECT id, env_id FROM environments WHERE {condition} AND status IN ({marks}) LIMIT 6",
+            (*values, *allowed),
         ).fetchall()
         if len(rows) > 1:
             raise ambiguous(query, [row[1] for row in rows])
@@ -97,14 +102,23 @@ def near(connection: sqlite3.Connection, query: str, n: int) -> list[str]:
     return found
 
 
-def records(connection: sqlite3.Connection, status: str | None, skill: str | None) -> Iterator[Record]:
-    """Records in order of arrival, fetched as they are asked for."""
-    cursor = connection.execute(
-        f"SELECT {RECORD} FROM environments WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR skill = ?2) ORDER BY id",
-        (status, skill),
-    )
-    while batch := cursor.fetchmany(256):
-        yield from map(record, batch)
+def ids(connection: sqlite3.Connection, status: str, after: int) -> list[tuple[int, str]]:
+    """A page of ids beyond the row `after`, each with its row, in order of arrival."""
+    return connection.execute(
+        "SELECT id, env_id FROM environments WHERE status = ? AND id > ? ORDER BY id LIMIT ?", (status, after, PAGE)
+    ).fetchall()
+
+
+def records(
+    connection: sqlite3.Connection, status: str | None, skill: str | None, after: int
+) -> list[tuple[int, Record]]:
+    """A page of records beyond the row `after`, each with its row, in order of arrival."""
+    rows = connection.execute(
+        f"SELECT id, {RECORD} FROM environments WHERE (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR skill = ?2) "
+        "AND id > ?3 ORDER BY id LIMIT ?4",
+        (status, skill, after, PAGE),
+    ).fetchall()
+    return [(row, record(columns)) for row, *columns in rows]
 
 
 RANKED = (
@@ -128,16 +142,14 @@ def leaderboard(connection: sqlite3.Connection, run: int | None, n: int) -> list
 def graveyard(connection: sqlite3.Connection, run: int | None, n: int) -> list[Ranked]:
     """Environments that teach nothing, with the reason, the newest first; `run` keeps those it designed or played."""
     if run is None:
-        where, values = "", (n,)
+        where, values = "", [n]
     else:
-        where = (
-            "WHERE g.run = ?1 OR EXISTS (SELECT 1 FROM origins AS o WHERE o.environment = e.id AND o.run = ?1) "
-        )
-        values = (run, n)
+        where = "WHERE g.run = ?1 OR EXISTS (SELECT 1 FROM origins AS o WHERE o.environment = e.id AND o.run = ?1) "
+        values = [run, n]
     return _ranked(
         connection.execute(
-            "SELECT e.env_id AS id, e.skill, e.source, e.hint, e.observation, e.status, g.reason, g.win_rate, g.regret, "
-            f"g.n, g.run FROM graveyard AS g JOIN environments AS e ON e.env_id = g.env_id {where}"
+            "SELECT e.env_id AS id, e.skill, e.source, e.hint, e.observation, e.status, g.reason, g.win_rate, "
+            f"g.regret, g.n, g.run FROM graveyard AS g JOIN environments AS e ON e.env_id = g.env_id {where}"
             f"ORDER BY e.id DESC LIMIT ?{len(values)}",
             values,
         )
@@ -148,14 +160,15 @@ def search(connection: sqlite3.Connection, query: str, n: int, status: str | Non
     """Full-text search over names, sources, opening observations and hints, the best match first."""
     from sqlite_utils import Database
 
+    if not re.search(r"\w", query):
+        return []
     words = Database(connection, execute_plugins=False).quote_fts(query)
     return _ranked(
         connection.execute(
-            f"SELECT {RANKED} FROM (SELECT rowid, rank FROM environments_fts WHERE environments_fts MATCH ? "
-            "ORDER BY rank LIMIT ?) AS f JOIN environments AS e ON e.id = f.rowid "
+            f"SELECT {RANKED} FROM environments_fts AS f JOIN environments AS e ON e.id = f.rowid "
             "LEFT JOIN standings AS s ON s.environment = e.id AND s.latest = 1 "
-            "WHERE (?3 IS NULL OR e.status = ?3) ORDER BY f.rank LIMIT ?4",
-            (words, 4 * n, status, n),
+            "WHERE environments_fts MATCH ?1 AND (?2 IS NULL OR e.status = ?2) ORDER BY f.rank LIMIT ?3",
+            (words, status, n),
         )
     )
 
@@ -185,6 +198,11 @@ class CandidateCache:
         self._signature: tuple[int, ...] | None = None
         self._found = Candidates()
         self._place: dict[str, int] = {}
+        self._slots: dict[int, int] = {}
+
+    def forget(self) -> None:
+        """Read everything again at the next call: rows have gone, and their numbers may come back."""
+        self._signature = None
 
     def load(self, connection: sqlite3.Connection) -> Candidates:
         """The candidates as they are now; the same object where nothing has changed."""
@@ -194,7 +212,9 @@ class CandidateCache:
         before = self._signature
         grown = before is not None and signature[1:] == before[1:] and signature[0] > before[0]
         rows = _candidates(connection, before[0] if grown and before else 0)
-        if grown and all(row[0] in self._place for row in rows):
+        if grown and all(
+            self._slots.get(slot, number) < number or one in self._place for number, slot, one, *_ in rows
+        ):
             self._update(rows)
         else:
             self._replace(_candidates(connection, 0))
@@ -204,18 +224,21 @@ class CandidateCache:
     def _update(self, rows: Sequence[Sequence[Any]]) -> None:
         old = self._found
         self._found = Candidates(old.ids, old.skills, old.regret.copy(), old.win_rate.copy())
-        for env_id, _, regret, rate in rows:
-            place = self._place[env_id]
-            self._found.regret[place], self._found.win_rate[place] = regret or 0.0, rate
+        for _, _, env_id, _, regret, rate in rows:
+            place = self._place.get(env_id)
+            if place is not None:
+                self._found.regret[place], self._found.win_rate[place] = regret or 0.0, rate
 
     def _replace(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._slots = {}
+        first = [row for row in rows if self._slots.setdefault(row[1], row[0]) == row[0]]
         self._found = Candidates(
-            [row[0] for row in rows],
-            [row[1] or "" for row in rows],
-            np.array([row[2] or 0.0 for row in rows]),
-            np.array([row[3] for row in rows]),
+            [row[2] for row in first],
+            [row[3] or "" for row in first],
+            np.array([row[4] or 0.0 for row in first], dtype=np.float64),
+            np.array([row[5] for row in first], dtype=np.float64),
         )
-        self._place = {row[0]: i for i, row in enumerate(rows)}
+        self._place = {one: i for i, one in enumerate(self._found.ids)}
 
 
 def _signature(connection: sqlite3.Connection) -> tuple[int, ...]:
@@ -228,11 +251,14 @@ def _signature(connection: sqlite3.Connection) -> tuple[int, ...]:
 
 
 def _candidates(connection: sqlite3.Connection, after: int) -> list[Sequence[Any]]:
-    """Near-duplicates share one slot: the first of them stands for all."""
+    """What was measured after a measurement: row, slot, id, skill, regret, win rate.
+
+    Near-duplicates share a slot; the first of them that can be drawn stands for all.
+    """
     return connection.execute(
-        "SELECT e.env_id, e.skill, s.regret, s.win_rate FROM standings AS s JOIN environments AS e ON e.id = s.environment "
-        "WHERE s.latest = 1 AND s.measurement > ? AND e.status = 'accepted' AND e.duplicate_of IS NULL "
-        "AND s.win_rate IS NOT NULL ORDER BY e.id",
+        "SELECT e.id, coalesce(e.duplicate_of, e.id), e.env_id, e.skill, s.regret, s.win_rate FROM standings AS s "
+        "JOIN environments AS e ON e.id = s.environment "
+        "WHERE s.latest = 1 AND s.measurement > ? AND e.status = 'accepted' AND s.win_rate IS NOT NULL ORDER BY e.id",
         (after,),
     ).fetchall()
 
@@ -255,21 +281,24 @@ def steps(connection: sqlite3.Connection, run_id: int, after: int) -> list[Step]
     return [Step(one, step, json.loads(metrics), created) for one, step, metrics, created in rows]
 
 
-def plays(connection: sqlite3.Connection, environment: int, env_id: str, run_id: int | None) -> Iterator[Play]:
-    """Plays of an environment in order of arrival, of one run or of all."""
-    cursor = connection.execute(
-        "SELECT run, step, policy, seed, hint IS NOT NULL, return, outcome, turns, tokens, seconds, transcript, fault "
-        "FROM plays WHERE environment = ?1 AND (?2 IS NULL OR run = ?2) ORDER BY id",
-        (environment, run_id),
-    )
-    while batch := cursor.fetchmany(1024):
-        for row in batch:
-            values = list(row)
-            values[4] = bool(values[4])
-            yield Play(env_id, *values)
+def plays(
+    connection: sqlite3.Connection, environment: int, env_id: str, run_id: int | None, after: int
+) -> list[tuple[int, Play]]:
+    """A page of plays of an environment beyond the row `after`, each with its row, in order of arrival."""
+    rows = connection.execute(
+        "SELECT id, run, step, policy, seed, hint IS NOT NULL, return, outcome, turns, tokens, seconds, transcript, "
+        "fault FROM plays WHERE environment = ?1 AND (?2 IS NULL OR run = ?2) AND id > ?3 ORDER BY id LIMIT ?4",
+        (environment, run_id, after, PAGE),
+    ).fetchall()
+    return [
+        (row, Play(env_id, of, step, policy, seed, bool(hinted), *rest))
+        for row, of, step, policy, seed, hinted, *rest in rows
+    ]
 
 
-def measurements(connection: sqlite3.Connection, environment: int, env_id: str, run_id: int | None) -> list[Measurement]:
+def measurements(
+    connection: sqlite3.Connection, environment: int, env_id: str, run_id: int | None
+) -> list[Measurement]:
     """Measurements of an environment in order of arrival."""
     names = (
         "run, step, win_rate, win_rate_hinted, regret, learnability, n, n_hinted, win_rate_se, win_rate_hinted_se, "
@@ -282,9 +311,9 @@ def measurements(connection: sqlite3.Connection, environment: int, env_id: str, 
     return [Measurement(env_id, *row) for row in rows]
 
 
-def documents(connection: sqlite3.Connection) -> Iterator[Document]:
-    """Every corpus document, in order of arrival."""
-    for row in connection.execute("SELECT sha256, title, text, source, license FROM documents ORDER BY id"):
-        yield Document(*row)
-
-
+def documents(connection: sqlite3.Connection, after: int) -> list[tuple[int, Document]]:
+    """A page of corpus documents beyond the row `after`, each with its row, in order of arrival."""
+    rows = connection.execute(
+        "SELECT id, sha256, title, text, source, license FROM documents WHERE id > ? ORDER BY id LIMIT ?", (after, PAGE)
+    ).fetchall()
+    return [(row, Document(*columns)) for row, *columns in rows]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from spade_registry.importing import Imported
 
 DISTRIBUTIONS = ("spade-envs", "gymnasium", "torch", "transformers", "verl", "vllm")
+T = TypeVar("T")
 RUN_STATES = ("running", "finished", "failed")
 
 
@@ -86,9 +87,22 @@ class Registry:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         if self.readonly:
-            raise RegistryError(f"the registry {self.path} was opened read-only: open it without readonly=True to write")
+            raise RegistryError(
+                f"the registry {self.path} was opened read-only: open it without readonly=True to write"
+            )
         with self._lock, explained(self.path), transaction(self._connection):
             yield self._connection
+
+    def _paged(self, read: Callable[[sqlite3.Connection, int], list[tuple[int, T]]]) -> Iterator[T]:
+        """Rows in order of their numbers, page by page, so that nothing is locked while the caller works on them."""
+        after = 0
+        while True:
+            with self._reading() as connection:
+                page = read(connection, after)
+            if not page:
+                return
+            yield from (found for _, found in page)
+            after = page[-1][0]
 
     # -- environments ------------------------------------------------------------------------------------------------
 
@@ -144,14 +158,11 @@ class Registry:
 
     def ids(self, status: str = "accepted") -> Iterator[str]:
         """Ids in order of arrival."""
-        with self._reading() as connection:
-            cursor = connection.execute("SELECT env_id FROM environments WHERE status = ? ORDER BY id", (status,))
-            yield from (row[0] for row in cursor)
+        return self._paged(lambda connection, after: queries.ids(connection, status, after))
 
     def records(self, status: str | None = "accepted", skill: str | None = None) -> Iterator[Record]:
         """Environments in order of arrival, of one status (None: all) and of one skill (None: all)."""
-        with self._reading() as connection:
-            yield from queries.records(connection, status, skill)
+        return self._paged(lambda connection, after: queries.records(connection, status, skill, after))
 
     def search(self, query: str, n: int = 20, *, status: str | None = "accepted") -> list[Ranked]:
         """Full-text search over name, source, opening observation and hint, the best match first."""
@@ -160,8 +171,7 @@ class Registry:
 
     def documents(self) -> Iterator[Document]:
         """Every corpus document that a design was grounded on."""
-        with self._reading() as connection:
-            yield from queries.documents(connection)
+        return self._paged(queries.documents)
 
     def leaderboard(self, *, run: int | None = None, n: int = 20) -> list[Ranked]:
         """Accepted environments of the highest regret, in a run or as they stand now."""
@@ -176,7 +186,7 @@ class Registry:
     # -- plays and measurements --------------------------------------------------------------------------------------
 
     def record_plays(self, plays: Sequence[Play]) -> None:
-        """Store a batch of plays. Raises `RegistryError`, before anything is written, for one that contradicts itself."""
+        """Store a batch of plays. Raises `RegistryError`, and writes nothing, where one contradicts itself."""
         with self._writing() as connection:
             write_plays(connection, plays, self._lookup(connection))
 
@@ -184,10 +194,11 @@ class Registry:
         """Plays of an environment in order of arrival, of one run or of all."""
         with self._reading() as connection:
             row = self._row(connection, query)
-            yield from queries.plays(connection, row, self._env_id(connection, row), run)
+            env_id = self._env_id(connection, row)
+        return self._paged(lambda connection, after: queries.plays(connection, row, env_id, run, after))
 
     def measure(self, query: str, run: int, step: int) -> Measurement:
-        """Measure an environment from its plays at a step of a run, and store the measurement in place of an earlier one."""
+        """Measure an environment from its plays at a step of a run; an earlier measurement of them is replaced."""
         with self._writing() as connection:
             row = self._row(connection, query)
             measured = write_measurement(connection, row, self._env_id(connection, row), run, step)
@@ -329,7 +340,9 @@ class Registry:
         with self._writing() as connection:
             self._require_run(connection, run)
             if connection.execute("SELECT 1 FROM steps WHERE run = ? AND step = ?", (run, step)).fetchone():
-                raise RegistryError(f"step {step} of run {run} is stored already: roll the run back before repeating it")
+                raise RegistryError(
+                    f"step {step} of run {run} is stored already: roll the run back before repeating it"
+                )
             lookup = self._lookup(connection)
             added = [write_environment(connection, new, lookup)[1] for new in environments]
             write_plays(connection, plays, lookup)
@@ -347,6 +360,7 @@ class Registry:
         with self._writing() as connection:
             self._require_run(connection, run)
             _roll_back(connection, run, step)
+            self._candidates.forget()
 
     # -- whole files -------------------------------------------------------------------------------------------------
 
@@ -374,9 +388,7 @@ class Registry:
 
     # -- look-ups ----------------------------------------------------------------------------------------------------
 
-    def _row(
-        self, connection: sqlite3.Connection, query: str, statuses: Sequence[str] = queries.RESOLVABLE
-    ) -> int:
+    def _row(self, connection: sqlite3.Connection, query: str, statuses: Sequence[str] = queries.RESOLVABLE) -> int:
         row = queries.find(connection, query, statuses)
         if row is None:
             near = ", ".join(queries.near(connection, query, 5)) or "none"
@@ -444,5 +456,3 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-

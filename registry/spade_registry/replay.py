@@ -40,9 +40,7 @@ def learnability_score(regret: Floats, win_rate: Floats) -> Floats:
     return win_rate * (1.0 - win_rate)
 
 
-def plateau_score(
-    regret: Floats, win_rate: Floats, low: float = 0.4, high: float = 0.6, ramp: float = 0.25
-) -> Floats:
+def plateau_score(regret: Floats, win_rate: Floats, low: float = 0.4, high: float = 0.6, ramp: float = 0.25) -> Floats:
     """1 for a win rate in `[low, high]`, falling linearly to 0 at a distance of `ramp` (the paper's band)."""
     distance = np.maximum(np.maximum(low - win_rate, win_rate - high), 0.0)
     return np.maximum(0.0, 1.0 - distance / ramp)
@@ -126,11 +124,18 @@ def probabilities(
 
 
 def draw(weights: Floats, n: int, rng: np.random.Generator) -> list[int]:
-    """Draw up to `n` different places, each in proportion to `weights` among those that are left."""
+    """Draw up to `n` different places one after another, each in proportion to `weights` among those that are left.
+
+    The places with the smallest `E / weight`, E exponential, in that order: the same law in one pass over the weights
+    (P. Efraimidis and P. Spirakis, "Weighted random sampling with a reservoir", 2006).
+    """
     count = min(n, int(np.count_nonzero(weights)))
     if count <= 0:
         return []
-    return [int(i) for i in rng.choice(len(weights), size=count, replace=False, p=weights / weights.sum())]
+    with np.errstate(divide="ignore"):
+        keys = rng.standard_exponential(len(weights)) / weights
+    first = np.argpartition(keys, count - 1)[:count]
+    return [int(i) for i in first[np.argsort(keys[first])]]
 
 
 def quotas(n: int, groups: Sequence[str]) -> dict[str, int]:

@@ -116,7 +116,7 @@ CREATE TABLE plays (
   return REAL, -- last reward in [-1, 1]; 0 if the episode never terminated
   won INTEGER, -- 1 or 0; null where the play does not count (cut, faulty, timeout)
   turns INTEGER, -- actions taken
-  outcome TEXT NOT NULL CHECK (outcome IN ('won', 'lost', 'cut', 'faulty', 'timeout')), -- won, lost, cut, faulty or timeout; the last three do not count
+  outcome TEXT NOT NULL CHECK (outcome IN ('won', 'lost', 'cut', 'faulty', 'timeout')), -- the last three do not count
   tokens INTEGER, -- tokens that the policy wrote
   seconds REAL, -- wall clock
   fault TEXT, -- what the program did wrong
@@ -211,7 +211,8 @@ BAND = (0.1, 0.9)
 VIEWS = {
     "frontier": f"""
 SELECT e.env_id, e.name, e.skill, e.kind, s.win_rate, s.win_low, s.win_high, s.win_rate_hinted, s.regret, s.regret_se,
-  min(s.win_low * (1 - s.win_low), s.win_high * (1 - s.win_high)) AS learnability_low, s.n, s.n_hinted, s.run, s.last_step
+  min(s.win_low * (1 - s.win_low), s.win_high * (1 - s.win_high)) AS learnability_low, s.n, s.n_hinted, s.run,
+  s.last_step
 FROM standings AS s JOIN environments AS e ON e.id = s.environment
 WHERE s.latest = 1 AND e.status = 'accepted' AND e.duplicate_of IS NULL
   AND s.win_low >= {BAND[0]} AND s.win_high <= {BAND[1]}
@@ -273,10 +274,10 @@ VERSION = len(MIGRATIONS)
 
 
 VIEW_TEXTS = {
-    "frontier": "What is learnable now: the whole 95 % interval of the unhinted win rate lies inside [0.1, 0.9]. Best first.",
+    "frontier": "What is learnable now: the 95 % interval of the unhinted win rate lies inside [0.1, 0.9]. Best first.",
     "leaderboard": "Accepted environments by regret, the highest first.",
     "graveyard": "What teaches nothing, and why: rejected, retired, faulty, too easy, too hard. Newest first.",
-    "lineage": "How each environment came to be: run, step, model, document, and one line for each parent it was shown.",
+    "lineage": "How each environment came to be: run, step, model, document; one line for each parent it was shown.",
 }
 
 

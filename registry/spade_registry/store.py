@@ -138,11 +138,15 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 def _back_up(path: Path, version: int) -> None:
     copy = path.with_name(f"{path.stem}.v{version}.{time.strftime('%Y%m%dT%H%M%S')}.backup{path.suffix}")
-    with (
-        closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as source,
-        closing(sqlite3.connect(copy)) as target,
-    ):
-        source.backup(target)
+    try:
+        with (
+            closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except BaseException:
+        copy.unlink(missing_ok=True)  # half a backup is worse than none
+        raise
 
 
 @contextmanager
@@ -166,6 +170,10 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.OperationalError, sqlite3.DatabaseError) as error:
         raise RegistryError(_explanation(path, str(error))) from error
+    except UnicodeEncodeError as error:
+        raise RegistryError(f"{error.object!r} is not valid Unicode text, and cannot be stored or looked up") from error
+    except OverflowError as error:
+        raise RegistryError("a whole number beyond 64 bits can be neither stored nor looked up") from error
     except OSError as error:
         raise RegistryError(f"the registry {path} cannot be opened: {error.strerror or error}") from error
 
@@ -177,7 +185,9 @@ def _explanation(path: Path, message: str) -> str:
             "free some space and repeat it"
         )
     if "readonly" in message:
-        return f"the registry {path} is read-only: change its permissions, or name another with --registry or {VARIABLE}"
+        return (
+            f"the registry {path} is read-only: change its permissions, or name another with --registry or {VARIABLE}"
+        )
     if "not a database" in message or "malformed" in message:
         return f"{path} is not an intact SQLite file ({message}): restore a copy, or name another registry"
     if "locked" in message:

@@ -33,7 +33,14 @@ def as_program(given: Program | str, status: str) -> Program:
     return Program(source, hashlib.sha256(source.encode()).hexdigest(), "", "game")
 
 
-def write_environment(connection: sqlite3.Connection, new: NewEnvironment, lookup: Callable[[str], int]) -> tuple[int, str]:
+def storable(text: str | None) -> str | None:
+    """The text with a question mark for each lone surrogate: half a character, which a model may write, is no UTF-8."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
+
+
+def write_environment(
+    connection: sqlite3.Connection, new: NewEnvironment, lookup: Callable[[str], int]
+) -> tuple[int, str]:
     """Store a program once, and what is new about it; returns its row and its Gymnasium id.
 
     A program that is there already keeps its row: another origin and a new hint are added, a rejected one that is now
@@ -78,14 +85,15 @@ def _insert_environment(connection: sqlite3.Connection, program: Program, new: N
         "kind": program.kind,
         "skill": new.skill,
         "status": new.status,
-        "status_reason": new.status_reason or _first_failure(new),
+        "status_reason": storable(new.status_reason or _first_failure(new)),
         "max_turns": new.max_turns,
         "license": new.license,
-        "observation": new.observation,
+        "observation": storable(new.observation),
         "created_at": now(),
     }
     cursor = connection.execute(
-        f"INSERT INTO environments ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+        f"INSERT INTO environments ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+        tuple(values.values()),
     )
     assert cursor.lastrowid is not None
     return cursor.lastrowid
@@ -108,9 +116,14 @@ def _first_failure(new: NewEnvironment) -> str | None:
 def _complete_environment(
     connection: sqlite3.Connection, row: int, status: str, program: Program, new: NewEnvironment
 ) -> None:
-    filled = {"skill": new.skill, "max_turns": new.max_turns, "license": new.license, "observation": new.observation}
+    filled: dict[str, Any] = {
+        "skill": new.skill,
+        "max_turns": new.max_turns,
+        "license": new.license,
+        "observation": storable(new.observation),
+    }
     before = connection.execute(f"SELECT {', '.join(filled)} FROM environments WHERE id = ?", (row,)).fetchone()
-    changes = {
+    changes: dict[str, Any] = {
         name: value
         for (name, value), old in zip(filled.items(), before, strict=True)
         if old is None and value is not None
@@ -133,7 +146,14 @@ def _write_checks(connection: sqlite3.Connection, row: int, checks: Iterable[Che
     connection.executemany(
         "INSERT INTO checks (environment, stage, passed, message, warnings, seconds) VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (row, c.stage, int(c.passed), c.message, json.dumps(list(c.warnings)) if c.warnings else None, c.seconds)
+            (
+                row,
+                c.stage,
+                int(c.passed),
+                storable(c.message),
+                json.dumps(list(c.warnings)) if c.warnings else None,
+                c.seconds,
+            )
             for c in checks
         ],
     )
@@ -151,6 +171,7 @@ def write_hint(
     step: int | None = None,
 ) -> int:
     """Store a hint of an environment, the same text once, and put the newest one that does not leak to use."""
+    text = storable(text) or ""
     sha256 = digest(text)
     connection.execute(
         "INSERT INTO hints (environment, text, sha256, author, prompt_version, leak, run, step, created_at) "
@@ -167,8 +188,9 @@ def write_hint(
 def refresh_hint(connection: sqlite3.Connection, environment: int) -> None:
     """Set `environments.hint` to the newest hint that passed the leak check."""
     connection.execute(
-        "UPDATE environments SET hint = h.text FROM (SELECT max(id), text FROM hints WHERE environment = ?1 AND leak IS NULL)"
-        " AS h WHERE environments.id = ?1 AND environments.hint IS NOT h.text",
+        "UPDATE environments SET hint = h.text "
+        "FROM (SELECT max(id), text FROM hints WHERE environment = ?1 AND leak IS NULL) AS h "
+        "WHERE environments.id = ?1 AND environments.hint IS NOT h.text",
         (environment,),
     )
 
@@ -201,7 +223,7 @@ def _write_origin(
 
 def write_document(connection: sqlite3.Connection, document: Mapping[str, Any]) -> int:
     """Store a corpus document once; returns its row."""
-    text = str(document["text"])
+    text = storable(str(document["text"])) or ""
     sha256 = digest(text)
     connection.execute(
         "INSERT INTO documents (sha256, title, text, source, license, created_at) VALUES (?, ?, ?, ?, ?, ?) "
@@ -221,13 +243,13 @@ def write_plays(connection: sqlite3.Connection, plays: Sequence[Play], lookup: C
         check_play(play)
     hints = {name: _hint_in_use(connection, name, lookup(name)) for name in {p.environment for p in plays if p.hinted}}
     connection.executemany(
-        "INSERT INTO plays (environment, hint, run, step, policy, seed, return, won, turns, outcome, tokens, seconds, fault, "
-        "transcript) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO plays (environment, hint, run, step, policy, seed, return, won, turns, outcome, tokens, seconds, "
+        "fault, transcript) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 *(lookup(p.environment), hints[p.environment] if p.hinted else None, p.run, p.step, p.policy, p.seed),
-                *(p.ret, {"won": 1, "lost": 0}.get(p.outcome), p.turns, p.outcome, p.tokens, p.seconds, p.fault),
-                p.transcript,
+                *(p.ret, {"won": 1, "lost": 0}.get(p.outcome), p.turns, p.outcome, p.tokens, p.seconds),
+                *(storable(p.fault), storable(p.transcript)),
             )
             for p in plays
         ],

@@ -2,7 +2,7 @@
 
 from spade_registry import NewEnvironment, Origin, Play
 
-TEMPLATE = '''
+TEMPLATE = """
 import random
 import re
 
@@ -21,7 +21,7 @@ class {name}Env:
         if found and int(found[-1]) == self.hidden:
             return "Right.", 1.0, True, False, {{}}
         return "No.", 0.0, False, self.turn >= self.max_turns, {{}}
-'''
+"""
 
 
 def source(name="Number", top=9, text="Guess."):
@@ -47,6 +47,8 @@ def filled(registry, outcomes, *, skill="Logical Deduction", run=None, step=1):
         for i in range(len(outcomes))
     ]
     ids = registry.add_all(new)
-    batch = [play for one, (bare, helped) in zip(ids, outcomes, strict=True) for play in plays(one, run, step, bare, helped)]
+    batch = [
+        play for one, (bare, helped) in zip(ids, outcomes, strict=True) for play in plays(one, run, step, bare, helped)
+    ]
     registry.commit_round(run, step, plays=batch)
     return ids, run

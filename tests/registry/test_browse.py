@@ -13,7 +13,8 @@ import pytest
 pytest.importorskip("datasette")
 
 from registry_samples import filled, plays, source
-from spade_registry import NewEnvironment, Origin, Registry
+
+from spade_registry import NewEnvironment, Origin
 from spade_registry.browse.metadata import QUERIES
 from spade_registry.browse.server import application
 
@@ -35,7 +36,7 @@ def get(registry, path):
 
 
 def test_tables_have_descriptions_and_facets(full):
-    registry, ids = full
+    registry, _ = full
     front = get(registry, "/registry")
     assert front.status_code == 200
     assert "A registry of environments" in get(registry, "/").text
@@ -74,7 +75,7 @@ def test_nothing_can_be_written(full):
     registry, _ = full
     answer = get(registry, "/registry?sql=delete+from+plays")
     assert "Statement must be a SELECT" in answer.text
-    assert len(list(registry.plays(list(registry.ids())[0]))) == 12
+    assert len(list(registry.plays(next(registry.ids())))) == 12
 
 
 def free_port():

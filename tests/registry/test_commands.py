@@ -9,8 +9,8 @@ import sys
 import click
 import pytest
 from click.testing import CliRunner
-
 from registry_samples import filled, source
+
 from spade_envs.cli import main
 from spade_envs.starters import records
 from spade_registry import NewEnvironment, Origin, Registry
@@ -89,7 +89,9 @@ def test_verify_runs_the_gate_again_and_compares_hashes(full, registry):
     ids, _ = full
     assert [row["ok"] for row in rows("verify", ids[0], "Child")] == ["True", "True"]
     connection = registry.connection()
-    connection.execute("UPDATE environments SET source = replace(source, 'Guess.', 'Guess!') WHERE env_id = ?", (ids[0],))
+    connection.execute(
+        "UPDATE environments SET source = replace(source, 'Guess.', 'Guess!') WHERE env_id = ?", (ids[0],)
+    )
     tampered = json.loads(run("verify", "--json", code=1))
     assert [row["ok"] for row in tampered] == [False, True, True, True]
     assert "does not have the hash" in tampered[0]["problem"]
@@ -100,7 +102,7 @@ def test_ids_are_completed(full):
     context = click.Context(main)
     found = [item.value for item in complete_ids(context, None, "Number")]
     assert found == ids
-    assert [item.value for item in complete_ids(context, None, "spade/Child")][0].startswith("spade/Child-")
+    assert complete_ids(context, None, "spade/Child")[0].value.startswith("spade/Child-")
 
 
 def test_on_a_terminal_there_is_a_table(full, path):
@@ -109,7 +111,9 @@ def test_on_a_terminal_there_is_a_table(full, path):
 
     parent, child = pty.openpty()
     words = [sys.executable, "-m", "spade_envs", "list", "-n", "2"]
-    process = subprocess.Popen(words, stdout=child, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "160", "TERM": "xterm"})
+    process = subprocess.Popen(
+        words, stdout=child, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "160", "TERM": "xterm"}
+    )
     process.wait(60)
     os.close(child)
     shown = os.read(parent, 1 << 16).decode()
@@ -119,14 +123,18 @@ def test_on_a_terminal_there_is_a_table(full, path):
 
 
 def sqlite_utils(*words, code=0):
-    done = subprocess.run([sys.executable, "-m", "sqlite_utils", *map(str, words)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "sqlite_utils", *map(str, words)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
 def test_the_sqlite_utils_plugin(registry, path):
     ids, run_ = filled(registry, [("lw" * 30, "wwww")])
-    registry.add(source("Child", 77), origin=Origin(run=run_, step=3, parents=ids[:1], document={"text": "x", "title": "Bees"}))
+    registry.add(
+        source("Child", 77), origin=Origin(run=run_, step=3, parents=ids[:1], document={"text": "x", "title": "Bees"})
+    )
     plugins = json.loads(sqlite_utils("plugins"))
     assert "spade-envs" in {plugin["name"] for plugin in plugins} or "spade" in str(plugins)
     assert json.loads(sqlite_utils("spade-frontier", path, "--json"))[0]["env_id"] == ids[0]

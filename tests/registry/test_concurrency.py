@@ -11,6 +11,7 @@ import threading
 import time
 
 from registry_samples import filled, plays, source
+
 from spade_registry import Registry
 
 WRITERS = 8

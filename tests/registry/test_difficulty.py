@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from registry_samples import filled, plays
+
 from spade_registry.difficulty import bimodality, of_environment
 from spade_registry.statistics import wilson
 
@@ -50,5 +50,7 @@ def test_policies_arms_and_time_are_kept_apart(registry):
     assert (found["model", False].wins, found["model", False].n) == (3, 4)
     assert found["model", True].win_rate == 1.0
     assert (found["other", False].win_rate, found["other", False].faulty) == (0.0, 1)
-    spans = [one for one in of_environment(registry.connection(), row, every=4) if one.policy == "model" and not one.hinted]
+    spans = [
+        one for one in of_environment(registry.connection(), row, every=4) if one.policy == "model" and not one.hinted
+    ]
     assert [(one.first_step, one.win_rate) for one in spans] == [(1, 0.5), (5, 1.0)]

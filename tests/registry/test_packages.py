@@ -10,8 +10,8 @@ import zipfile
 
 import pytest
 from click.testing import CliRunner
-
 from registry_samples import filled, plays, source
+
 from spade_envs.cli import main
 from spade_envs.contract import Program
 from spade_registry import NewEnvironment, Origin, Registry, RegistryError
@@ -27,7 +27,18 @@ def digest(text):
 
 
 def dump(registry):
-    tables = ("environments", "hints", "origins", "parents", "checks", "plays", "measurements", "steps", "standings", "runs")
+    tables = (
+        "environments",
+        "hints",
+        "origins",
+        "parents",
+        "checks",
+        "plays",
+        "measurements",
+        "steps",
+        "standings",
+        "runs",
+    )
     connection = registry.connection()
     return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
 
@@ -37,11 +48,23 @@ def test_an_installed_package_is_found_by_gymnasium_without_a_registry(registry,
     wheel = export(registry, [key, "LiarsInn"], tmp_path / "out", name="my-pack", with_hints=True)
     assert wheel.name == "my_pack-0.1.0-py3-none-any.whl"
     site = tmp_path / "site"
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site), str(wheel)]
+    words = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run(words, check=True, capture_output=True)
     script = (
         "import gymnasium, spade_envs; env = gymnasium.make('spade/Sound'); print(env.reset(seed=1)[0]); "
-        "from spade_envs.sources import resolve; r = resolve('Sound'); print(r.hint, r.max_turns, r.metadata['package'])"
+        "from spade_envs.sources import resolve; r = resolve('Sound')\n"
+        "print(r.hint, r.max_turns, r.metadata['package'])"
     )
     empty = {**os.environ, "PYTHONPATH": str(site), "SPADE_REGISTRY": str(tmp_path / "none.db")}
     done = subprocess.run([sys.executable, "-c", script], env=empty, capture_output=True, text=True, check=True)
@@ -71,7 +94,12 @@ def test_a_wheel_is_imported_with_hints_and_a_second_time_changes_nothing(regist
     result = registry.import_(wheel)
     assert dict(result.counts) == {"accepted": 1}
     record = registry.get(key)
-    assert (record.skill, record.max_turns, record.hint, record.license) == ("Logical Deduction", 3, "Halve the range.", "MIT")
+    assert (record.skill, record.max_turns, record.hint, record.license) == (
+        "Logical Deduction",
+        3,
+        "Halve the range.",
+        "MIT",
+    )
     before = dump(registry)
     assert dict(registry.import_(wheel).counts) == {"known": 1}
     assert dump(registry) == before
@@ -107,11 +135,18 @@ def test_a_folder_of_programs_is_imported_in_all_its_forms(registry, tmp_path, m
     assert "turns" in reasons["games/endless.py"]
     record = registry.get("Sound")
     assert (record.skill, record.license) == ("Logical Deduction" if manifest else None, "CC-BY-4.0")
-    row = registry.connection().execute(
-        "SELECT import_source, import_checksum FROM origins WHERE environment = (SELECT id FROM environments WHERE name = 'Sound')"
-    ).fetchone()
+    row = (
+        registry.connection()
+        .execute(
+            "SELECT import_source, import_checksum FROM origins AS o JOIN environments AS e ON e.id = o.environment "
+            "WHERE e.name = 'Sound'"
+        )
+        .fetchone()
+    )
     assert row == ("pool: games/sound.py", digest(SOUND))
-    rejected = registry.connection().execute("SELECT status_reason FROM environments WHERE status = 'rejected'").fetchone()
+    rejected = (
+        registry.connection().execute("SELECT status_reason FROM environments WHERE status = 'rejected'").fetchone()
+    )
     assert rejected[0].startswith("turns: ")
 
 
@@ -170,8 +205,12 @@ def other(tmp_path):
     path = tmp_path / "other.db"
     with Registry.open(path) as registry:
         ids, run = filled(registry, [("wl", "ww"), ("ll", "wl")])
-        child = NewEnvironment(source("Child", 40), hint="c", origin=Origin(run=run, step=2, document={"text": "Bees."}, parents=ids))
-        bad = NewEnvironment("nothing", status="rejected", status_reason="extract: no class", origin=Origin(run=run, step=2))
+        child = NewEnvironment(
+            source("Child", 40), hint="c", origin=Origin(run=run, step=2, document={"text": "Bees."}, parents=ids)
+        )
+        bad = NewEnvironment(
+            "nothing", status="rejected", status_reason="extract: no class", origin=Origin(run=run, step=2)
+        )
         registry.commit_round(run, 2, environments=[child, bad], plays=plays(ids[0], run, 2, "wwc"), metrics={"a": 1.5})
         registry.record_plays(plays(ids[0], None, None, "w") * 2)
     return path
@@ -181,8 +220,10 @@ def figures(registry):
     connection = registry.connection()
     queries = (
         "SELECT env_id, status, skill, hint FROM environments ORDER BY env_id",
-        "SELECT e.env_id, p.step, p.seed, p.hint IS NOT NULL, p.outcome, p.policy FROM plays p JOIN environments e ON e.id = p.environment ORDER BY 1, 2, 3, 4, 5",
-        "SELECT e.env_id, m.step, m.win_rate, m.regret, m.n, m.cut FROM measurements m JOIN environments e ON e.id = m.environment ORDER BY 1, 2",
+        "SELECT e.env_id, p.step, p.seed, p.hint IS NOT NULL, p.outcome, p.policy FROM plays p "
+        "JOIN environments e ON e.id = p.environment ORDER BY 1, 2, 3, 4, 5",
+        "SELECT e.env_id, m.step, m.win_rate, m.regret, m.n, m.cut FROM measurements m "
+        "JOIN environments e ON e.id = m.environment ORDER BY 1, 2",
         "SELECT env_id, win_rate, regret, n FROM leaderboard ORDER BY 1",
         "SELECT env_id, parent, document, step FROM lineage WHERE import_source IS NULL ORDER BY 1, 2",
         "SELECT step, metrics FROM steps ORDER BY 1",

@@ -1,14 +1,15 @@
 """What goes in comes out: identity, hints, plays, measurements, runs."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
+from registry_samples import filled, plays, source
 
 from spade_envs.contract import Program
 from spade_envs.errors import AmbiguousEnvironment, ProgramError, UnknownEnvironment
-from spade_registry import Check, NewEnvironment, Origin, Play, Registry, RegistryError
-from registry_samples import filled, plays, source
+from spade_registry import Check, NewEnvironment, Origin, Play, Registry, RegistryError, queries
 
 
 def rows(registry, query, *values):
@@ -26,14 +27,26 @@ def test_near_duplicates_are_linked_and_not_doubled(registry):
     first = registry.add(source("Number"))
     renamed = registry.add(source("Another").replace("import re", "import re  # a comment"))
     other = registry.add(source("Third", top=10))
-    found = dict(rows(registry, "SELECT e.env_id, d.env_id FROM environments e LEFT JOIN environments d ON d.id = e.duplicate_of"))
+    found = dict(
+        rows(
+            registry, "SELECT e.env_id, d.env_id FROM environments e LEFT JOIN environments d ON d.id = e.duplicate_of"
+        )
+    )
     assert found == {first: None, renamed: first, other: None}
 
 
 def test_an_environment_is_found_by_id_prefix_and_name(registry):
     key = registry.add(source("Number"), skill="Logical Deduction", max_turns=4, hint="Halve the range.")
     program = Program.from_source(source("Number"))
-    for query in (key, key.removeprefix("spade/"), program.sha256[:6], program.sha256, "Number", "NumberEnv", "spade/Number"):
+    for query in (
+        key,
+        key.removeprefix("spade/"),
+        program.sha256[:6],
+        program.sha256,
+        "Number",
+        "NumberEnv",
+        "spade/Number",
+    ):
         record = registry.get(query)
         assert record.program == program
         assert (record.skill, record.max_turns, record.hint) == ("Logical Deduction", 4, "Halve the range.")
@@ -155,7 +168,16 @@ def test_the_frontier_uses_the_interval_and_not_the_point(registry):
 def test_a_play_that_contradicts_itself_is_refused_and_nothing_is_written(registry, change, message):
     key = registry.add(source())
     good = Play(key, None, None, "m", 0, False, 1.0, "won")
-    values = {"environment": key, "run": None, "step": None, "policy": "m", "seed": 0, "hinted": False, "ret": 1.0, "outcome": "won"}
+    values = {
+        "environment": key,
+        "run": None,
+        "step": None,
+        "policy": "m",
+        "seed": 0,
+        "hinted": False,
+        "ret": 1.0,
+        "outcome": "won",
+    }
     with pytest.raises(RegistryError, match=message):
         registry.record_plays([good, Play(**{**values, **change})])
     assert list(registry.plays(key)) == []
@@ -206,7 +228,11 @@ def test_a_rollback_leaves_the_registry_as_if_the_run_had_stopped_there(registry
     new = [NewEnvironment(one, hint="another", origin=Origin(run=run, step=2)) for one in (shared, fresh)]
     ids = [Program.from_source(one).id for one in (shared, fresh)]
     registry.commit_round(
-        run, 2, environments=new, plays=[play for key in ids for play in plays(key, run, 2, "ww", "lw")], metrics={"a": 1}
+        run,
+        2,
+        environments=new,
+        plays=[play for key in ids for play in plays(key, run, 2, "ww", "lw")],
+        metrics={"a": 1},
     )
     assert dump(registry) != before
     registry.rollback_run(run, 1)
@@ -245,3 +271,55 @@ def test_a_closed_context_and_a_read_only_registry_refuse_to_write(path):
             registry.add(source("Other"))
     with pytest.raises(RegistryError, match="there is no registry"):
         Registry.open(path.with_name("missing.db"), readonly=True)
+
+
+def test_half_a_character_that_a_model_wrote_is_stored_as_a_question_mark(registry):
+    key = registry.add(source(), hint="Halve \ud83d it.", observation="\udc00")
+    play = Play(key, None, None, "m", 0, False, 1.0, "won", transcript="a\ud800b")
+    registry.record_plays([play])
+    record = registry.get(key)
+    assert record.hint == "Halve ? it."
+    assert next(registry.plays(key)).transcript == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (
+            lambda registry, key: registry.record_plays([Play(key, None, None, "m", 2**63, False, 1.0, "won")]),
+            "64 bits",
+        ),
+        (lambda registry, key: registry.run(2**70), "64 bits"),
+        (lambda registry, key: registry.get("spade/\ud800"), "Unicode"),
+    ],
+)
+def test_what_sqlite_cannot_hold_is_refused_in_a_sentence(registry, ask, message):
+    key = registry.add(source())
+    with pytest.raises(RegistryError, match=message):
+        ask(registry, key)
+
+
+def test_search_without_a_word_finds_nothing_and_quotes_what_fts_would_read_as_syntax(registry):
+    registry.add(source())
+    for query in ("", '"', "-", "NEAR(", "hidden* OR ("):
+        assert registry.search(query) == []
+
+
+def test_rejected_programs_do_not_crowd_out_what_a_search_finds(registry):
+    for number in range(30):
+        registry.add(source("Bad", 10 + number, text="zebra zebra zebra"), status="rejected")
+    key = registry.add(source("Good", text="zebra"))
+    assert [found.id for found in registry.search("zebra", 3)] == [key]
+
+
+def test_an_iteration_does_not_hold_the_registry(registry, monkeypatch):
+    monkeypatch.setattr(queries, "PAGE", 2)
+    ids = registry.add_all([NewEnvironment(source(f"Number{i}", 9 + i)) for i in range(5)])
+    listed = registry.ids()
+    assert next(listed) == ids[0]
+    worker = threading.Thread(target=registry.add, args=(source("Late", 99),))
+    worker.start()
+    worker.join(20)
+    assert not worker.is_alive(), "another thread writes while this one iterates"
+    assert list(listed) == [*ids[1:], registry.find_id("Late")]
+    assert len(list(registry.records())) == 6

@@ -1,13 +1,17 @@
 """Sampling by regret: values by hand, the law by many draws, and what must hold for any scores."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from registry_samples import filled, plays, source
 
 from spade_registry import NewEnvironment, Sampler, SamplingError
 from spade_registry.replay import (
     Candidates,
+    draw,
     learnability_score,
     plateau_score,
     probabilities,
@@ -16,7 +20,6 @@ from spade_registry.replay import (
     score_probabilities,
     staleness_probabilities,
 )
-from registry_samples import filled, plays, source
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30).map(np.array)
 DRAWS = 200_000
@@ -59,13 +62,20 @@ def test_many_draws_agree_with_the_formula(mode):
     weights = score_probabilities(found.regret, mode, 0.5)
     drawn = sampler(found, mode=mode, temperature=0.5, staleness=0.0, seed=3)
     counts = dict.fromkeys(found.ids, 0)
-    for _ in range(DRAWS // 10):
+    for _ in range(DRAWS):
         counts[drawn.sample(1)[0]] += 1
-    # The draw itself, without the bookkeeping, on the remaining ones.
-    places = np.random.default_rng(4).choice(5, size=DRAWS - DRAWS // 10, p=list(drawn.probabilities().values()))
-    shares = (np.bincount(places, minlength=5) + np.array(list(counts.values()))) / DRAWS
+    shares = np.array(list(counts.values())) / DRAWS
     error = 5 * np.sqrt(weights * (1 - weights) / DRAWS)
     assert np.all(np.abs(shares - weights) <= error + 1e-12)
+
+
+def test_draws_without_replacement_follow_the_weights_of_what_is_left():
+    weights, rng, n = np.array([0.5, 0.3, 0.2, 0.0]), np.random.default_rng(5), 40_000
+    pairs = [tuple(draw(weights, 2, rng)) for _ in range(n)]
+    for first, second in itertools.permutations(range(3), 2):
+        share = weights[first] * weights[second] / (1 - weights[first])
+        assert pairs.count((first, second)) / n == pytest.approx(share, abs=5 * np.sqrt(share / n))
+    assert sorted(draw(weights, 4, rng)) == [0, 1, 2], "a weight of 0 is never drawn"
 
 
 def test_with_staleness_one_scores_play_no_part():
@@ -156,3 +166,27 @@ def test_near_duplicates_share_one_slot(registry):
     ids = registry.add_all([NewEnvironment(source(name), hint="h") for name in ("One", "Two", "Three")])
     registry.commit_round(run, 1, plays=[play for key in ids for play in plays(key, run, 1, "wl", "ww")])
     assert registry.replay().probabilities() == {ids[0]: 1.0}
+
+
+def test_the_slot_of_near_duplicates_goes_to_the_first_that_can_be_drawn(registry):
+    run = registry.start_run("test", {}, None)
+    ids = registry.add_all([NewEnvironment(source(name), hint="h") for name in ("One", "Two", "Three")])
+    drawn = registry.replay(score="regret", mode="proportional", temperature=1.0)
+    registry.commit_round(run, 1, plays=plays(ids[1], run, 1, "wl", "ww"))
+    assert list(drawn.probabilities()) == [ids[1]], "the first was never measured"
+    registry.commit_round(run, 2, plays=plays(ids[2], run, 2, "wl", "ww"))
+    assert list(drawn.probabilities()) == [ids[1]]
+    registry.commit_round(run, 3, plays=plays(ids[0], run, 3, "wl", "ww"))
+    assert list(drawn.probabilities()) == [ids[0]]
+    registry.retire(ids[0], "test")
+    assert list(drawn.probabilities()) == [ids[1]]
+
+
+def test_a_sampler_forgets_what_was_rolled_back(registry):
+    ids, run = filled(registry, [("ll", "ww"), ("ll", "ww")])
+    drawn = registry.replay(mode="proportional", temperature=1.0, staleness=0.0)
+    registry.commit_round(run, 2, plays=plays(ids[0], run, 2, "ww", "ww"))
+    assert drawn.probabilities() == {ids[0]: 0.0, ids[1]: 1.0}
+    registry.rollback_run(run, 1)
+    registry.commit_round(run, 2, plays=plays(ids[1], run, 2, "ww", "ww"))
+    assert drawn.probabilities() == {ids[0]: 1.0, ids[1]: 0.0}

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from registry_samples import filled, plays, source
 
-from registry_samples import filled
-from spade_registry import queries, schema
+from spade_registry import Check, NewEnvironment, Origin, queries, schema
 
 
 def test_every_column_of_a_table_has_a_meaning(registry):
@@ -36,7 +36,10 @@ QUERIES = [
     ("SELECT * FROM runs WHERE preset = 'x' AND config_hash = 'y'", "idx_runs_preset_config_hash"),
     ("SELECT * FROM standings WHERE run = 1 ORDER BY measurement DESC LIMIT 5", "idx_standings_run_measurement"),
     ("SELECT * FROM standings WHERE latest = 1 ORDER BY measurement DESC LIMIT 5", "idx_standings_latest_measurement"),
-    ("SELECT * FROM standings WHERE latest = 1 AND regret IS NOT NULL ORDER BY regret DESC LIMIT 5", "idx_standings_latest_regret"),
+    (
+        "SELECT * FROM standings WHERE latest = 1 AND regret IS NOT NULL ORDER BY regret DESC LIMIT 5",
+        "idx_standings_latest_regret",
+    ),
     ("SELECT max(measurement), count(*) FROM standings WHERE latest = 1", "idx_standings_latest_measurement"),
 ]
 
@@ -61,12 +64,30 @@ def test_the_facades_own_queries_do_not_scan_a_table(registry):
     registry.latest_run("test", "x")
     registry.steps(run)
     queries.remembered(connection, "Logical Deduction", run, 200)
+    queries.remembered(connection, "Logical Deduction", None, 200)
+    registry.commit_round(run, 2, environments=designed(ids), plays=plays(ids[0], run, 2, "wl", "ww"), metrics={"a": 1})
+    registry.record_plays(plays(ids[1], run, 3, "wl"))
+    registry.measure(ids[1], run, 3)
+    registry.measurements(ids[0], run=run)
+    list(registry.plays(ids[0], run=run))
+    registry.retire(ids[2], "test")
+    registry.rollback_run(run, 1)
+    registry.finish_run(run)
     connection.set_trace_callback(None)
+    assert len(sent) > 100
     for statement in sent:
-        if statement.lstrip().upper().startswith("SELECT"):
+        if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE", "INSERT")):
             plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + statement)]
             scanned = [line for line in plan if line.startswith("SCAN") and "INDEX" not in line and "(" not in line]
             assert [line for line in scanned if line.split()[1] in schema_tables(connection)] == [], statement
+
+
+def designed(parents):
+    origin = Origin(step=2, parents=parents, document={"text": "Bees."})
+    return [
+        NewEnvironment(source("New", 50), hint="h", origin=origin, checks=[Check("load", True)]),
+        NewEnvironment("no program", status="rejected", status_reason="extract: no class", origin=origin),
+    ]
 
 
 def schema_tables(connection):
@@ -77,11 +98,23 @@ def test_plain_sqlite_utils_shows_tables_rows_and_search(registry, path):
     filled(registry, [("lwlw", "wwww")])
 
     def tool(*words):
-        done = subprocess.run([sys.executable, "-m", "sqlite_utils", *map(str, words)], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "sqlite_utils", *map(str, words)], capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     tables = {row["table"] for row in json.loads(tool("tables", path))}
-    assert {"environments", "hints", "plays", "measurements", "runs", "steps", "checks", "origins", "documents"} <= tables
+    assert {
+        "environments",
+        "hints",
+        "plays",
+        "measurements",
+        "runs",
+        "steps",
+        "checks",
+        "origins",
+        "documents",
+    } <= tables
     assert {row["view"] for row in json.loads(tool("views", path))} == set(schema.VIEWS)
     assert json.loads(tool("rows", path, "leaderboard"))[0]["regret"] == 0.5
     assert json.loads(tool("search", path, "environments", "hidden"))[0]["name"] == "Number0"

@@ -6,8 +6,8 @@ import sys
 import textwrap
 
 import pytest
-
 from registry_samples import filled, source
+
 from spade_registry import Registry, RegistryError, default_path, schema
 
 
@@ -150,5 +150,3 @@ def test_a_read_only_file_can_be_read_and_says_why_it_cannot_be_written(path, tm
     count, message = done.stdout.splitlines()
     assert count == "1"
     assert "read-only" in message or "cannot be opened" in message
-
-

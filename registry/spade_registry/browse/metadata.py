@@ -33,9 +33,11 @@ QUERIES: dict[str, dict[str, str]] = {
     "most_taught": {
         "title": "Which environments taught most: the rise of the unhinted win rate within a run",
         "sql": """select e.env_id, e.skill, m.run, min(m.step) as first_step, max(m.step) as last_step,
-  max(case when m.step = (select min(step) from measurements where environment = m.environment and run = m.run) then m.win_rate end) as first_win_rate,
-  max(case when m.step = (select max(step) from measurements where environment = m.environment and run = m.run) then m.win_rate end) as last_win_rate
+  max(case when m.step = s.first then m.win_rate end) as first_win_rate,
+  max(case when m.step = s.last then m.win_rate end) as last_win_rate
 from measurements as m join environments as e on e.id = m.environment
+join (select environment, run, min(step) as first, max(step) as last from measurements group by environment, run) as s
+  on s.environment = m.environment and s.run = m.run
 group by m.environment, m.run having count(*) > 1
 order by last_win_rate - first_win_rate desc limit 200""",
     },
@@ -45,7 +47,8 @@ order by last_win_rate - first_win_rate desc limit 200""",
     },
     "lineage_of": {
         "title": "Where one environment comes from",
-        "sql": "select env_id, parent, document, run, step, designer from lineage where env_id like '%' || :environment || '%'",
+        "sql": "select env_id, parent, document, run, step, designer from lineage "
+        "where env_id like '%' || :environment || '%'",
     },
     "learning": {
         "title": "Win rates and regret by step",
