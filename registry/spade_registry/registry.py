@@ -426,12 +426,16 @@ def _roll_back(connection: sqlite3.Connection, run: int, step: int) -> None:
     designed = connection.execute(
         "SELECT DISTINCT environment FROM origins WHERE run = ? AND step > ?", later
     ).fetchall()
-    connection.execute("DELETE FROM hints WHERE run = ? AND step > ?", later)
+    connection.execute(
+        "DELETE FROM hints WHERE run = ? AND step > ? AND NOT EXISTS (SELECT 1 FROM plays WHERE hint = hints.id)", later
+    )
     connection.execute("DELETE FROM origins WHERE run = ? AND step > ?", later)
-    # A program that only these steps wrote is as if it had never been.
+    # A program that only these steps wrote, and nobody else refers to, is as if it had never been.
     connection.executemany(
         "DELETE FROM environments WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM origins WHERE environment = ?1) "
-        "AND NOT EXISTS (SELECT 1 FROM plays WHERE environment = ?1)",
+        "AND NOT EXISTS (SELECT 1 FROM plays WHERE environment = ?1) "
+        "AND NOT EXISTS (SELECT 1 FROM parents WHERE environment = ?1) "
+        "AND NOT EXISTS (SELECT 1 FROM environments WHERE duplicate_of = ?1)",
         sorted(designed, reverse=True),
     )
     connection.executemany(

@@ -323,3 +323,16 @@ def test_an_iteration_does_not_hold_the_registry(registry, monkeypatch):
     assert not worker.is_alive(), "another thread writes while this one iterates"
     assert list(listed) == [*ids[1:], registry.find_id("Late")]
     assert len(list(registry.records())) == 6
+
+
+def test_a_rollback_keeps_what_another_run_refers_to(registry):
+    ids, run = filled(registry, [("wl", "ww"), ("wl", "ww")], step=5)
+    registry.add(source("Twin", 9), origin=Origin(import_source="pool"))
+    registry.add(
+        source("Child", 70), origin=Origin(run=registry.start_run("other", {}, None), step=1, parents=[ids[1]])
+    )
+    registry.record_plays(plays(ids[1], None, None, "", "w"))
+    registry.rollback_run(run, 4)
+    assert set(ids) < set(registry.ids())
+    assert registry.get(ids[1]).hint == "hint 1", "somebody's plays were given it"
+    assert registry.measured() == 0
