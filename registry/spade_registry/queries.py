@@ -8,12 +8,9 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from spade_envs.contract import MAX_NAME, NAMESPACE, Program
 from spade_envs.sources import Record, ambiguous, hash_prefix, nearest
 from spade_registry.memory import Remembered
-from spade_registry.replay import Candidates
 from spade_registry.rows import Document, Measurement, Play, Ranked, Run, Status, Step
 
 RESOLVABLE: tuple[Status, ...] = ("accepted", "retired")
@@ -132,7 +129,8 @@ def leaderboard(connection: sqlite3.Connection, run: int | None, n: int) -> list
     which = "s.latest = 1" if run is None else "s.run = ?"
     return _ranked(
         connection.execute(
-            f"SELECT {RANKED} FROM standings AS s JOIN environments AS e ON e.id = s.environment "
+            # CROSS JOIN: SQLite keeps the order of the tables, and reads the index from its end.
+            f"SELECT {RANKED} FROM standings AS s CROSS JOIN environments AS e ON e.id = s.environment "
             f"WHERE {which} AND e.status = 'accepted' AND s.regret IS NOT NULL ORDER BY s.regret DESC, e.id LIMIT ?",
             ((n,) if run is None else (run, n)),
         )
@@ -189,78 +187,6 @@ def remembered(connection: sqlite3.Connection, skill: str, run: int | None, capa
         (capacity, skill) if run is None else (capacity, skill, run),
     ).fetchall()
     return [Remembered(*row) for row in rows]
-
-
-class CandidateCache:
-    """The candidates of replays; read in full once, and then only what was measured since."""
-
-    def __init__(self) -> None:
-        self._signature: tuple[int, ...] | None = None
-        self._found = Candidates()
-        self._place: dict[str, int] = {}
-        self._slots: dict[int, int] = {}
-
-    def forget(self) -> None:
-        """Read everything again at the next call: rows have gone, and their numbers may come back."""
-        self._signature = None
-
-    def load(self, connection: sqlite3.Connection) -> Candidates:
-        """The candidates as they are now; the same object where nothing has changed."""
-        signature = _signature(connection)
-        if signature == self._signature:
-            return self._found
-        before = self._signature
-        grown = before is not None and signature[1:] == before[1:] and signature[0] > before[0]
-        rows = _candidates(connection, before[0] if grown and before else 0)
-        if grown and all(
-            self._slots.get(slot, number) < number or one in self._place for number, slot, one, *_ in rows
-        ):
-            self._update(rows)
-        else:
-            self._replace(_candidates(connection, 0))
-        self._signature = signature
-        return self._found
-
-    def _update(self, rows: Sequence[Sequence[Any]]) -> None:
-        old = self._found
-        self._found = Candidates(old.ids, old.skills, old.regret.copy(), old.win_rate.copy())
-        for _, _, env_id, _, regret, rate in rows:
-            place = self._place.get(env_id)
-            if place is not None:
-                self._found.regret[place], self._found.win_rate[place] = regret or 0.0, rate
-
-    def _replace(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._slots = {}
-        first = [row for row in rows if self._slots.setdefault(row[1], row[0]) == row[0]]
-        self._found = Candidates(
-            [row[2] for row in first],
-            [row[3] or "" for row in first],
-            np.array([row[4] or 0.0 for row in first], dtype=np.float64),
-            np.array([row[5] for row in first], dtype=np.float64),
-        )
-        self._place = {one: i for i, one in enumerate(self._found.ids)}
-
-
-def _signature(connection: sqlite3.Connection) -> tuple[int, ...]:
-    """Newest measurement, number of standings, and of environments that can no longer be drawn."""
-    newest, count = connection.execute(
-        "SELECT coalesce(max(measurement), 0), count(*) FROM standings WHERE latest = 1"
-    ).fetchone()
-    gone = connection.execute("SELECT count(*) FROM environments WHERE status = 'retired'").fetchone()[0]
-    return newest, count, gone
-
-
-def _candidates(connection: sqlite3.Connection, after: int) -> list[Sequence[Any]]:
-    """What was measured after a measurement: row, slot, id, skill, regret, win rate.
-
-    Near-duplicates share a slot; the first of them that can be drawn stands for all.
-    """
-    return connection.execute(
-        "SELECT e.id, coalesce(e.duplicate_of, e.id), e.env_id, e.skill, s.regret, s.win_rate FROM standings AS s "
-        "JOIN environments AS e ON e.id = s.environment "
-        "WHERE s.latest = 1 AND s.measurement > ? AND e.status = 'accepted' AND s.win_rate IS NOT NULL ORDER BY e.id",
-        (after,),
-    ).fetchall()
 
 
 RUN = "id, uuid, preset, configuration, config_hash, versions, directory, state, started_at, ended_at"

@@ -17,6 +17,7 @@ from spade_envs.contract import Program
 from spade_envs.errors import UnknownEnvironment
 from spade_envs.sources import Record
 from spade_registry import queries
+from spade_registry.candidates import CandidateCache
 from spade_registry.measuring import update_standings, write_measurement
 from spade_registry.memory import CAPACITY, Memory, choose
 from spade_registry.replay import Sampler
@@ -52,7 +53,7 @@ class Registry:
         self.readonly = readonly
         self._connection = connection
         self._lock = threading.RLock()
-        self._candidates = queries.CandidateCache()
+        self._candidates = CandidateCache()
 
     @classmethod
     def open(cls, path: str | Path | None = None, *, readonly: bool = False) -> Self:
@@ -135,7 +136,8 @@ class Registry:
             connection.execute(
                 "UPDATE environments SET status = 'retired', status_reason = ? WHERE id = ?", (reason, row)
             )
-            return str(connection.execute("SELECT env_id FROM environments WHERE id = ?", (row,)).fetchone()[0])
+            self._candidates.forget()
+            return self._env_id(connection, row)
 
     def get(self, query: str, *, statuses: Collection[str] = queries.RESOLVABLE) -> Record | None:
         """The environment that an id, a hash prefix (4 digits or more) or an unambiguous name stands for, or None.

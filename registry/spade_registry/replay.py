@@ -230,10 +230,19 @@ class Sampler:
         if found is not self._seen:
             scores = np.asarray(self._score(found.regret, found.win_rate), dtype=np.float64)
             self._by_score = score_probabilities(scores, self._mode, self._temperature)
-            self._last = np.fromiter((self.drawn.get(one, 0) for one in found.ids), np.int64, len(found.ids))
-            self._place = {one: i for i, one in enumerate(found.ids)}
+            self._take_places(found.ids)
             self._seen = found
         return found
+
+    def _take_places(self, ids: list[str]) -> None:
+        """Note where each environment stands and when it was last drawn; those that stand where they stood are kept."""
+        old = self._seen.ids if self._seen is not None else []
+        kept = len(old) if ids[: len(old)] == old else 0
+        new = ids[kept:]
+        drawn = np.fromiter((self.drawn.get(one, 0) for one in new), np.int64, len(new))
+        self._last = np.concatenate([self._last[:kept], drawn])
+        self._place = self._place if kept else {}
+        self._place |= {one: kept + i for i, one in enumerate(new)}
 
     def _weights(self) -> Floats:
         stale = staleness_probabilities(self.clock, self._last)

@@ -220,7 +220,7 @@ ORDER BY learnability_low DESC, s.regret DESC""",
     "leaderboard": """
 SELECT e.env_id, e.name, e.skill, e.kind, s.regret, s.regret_se, s.win_rate, s.win_low, s.win_high, s.win_rate_hinted,
   s.n, s.n_hinted, s.run, s.step
-FROM standings AS s JOIN environments AS e ON e.id = s.environment
+FROM standings AS s CROSS JOIN environments AS e ON e.id = s.environment
 WHERE s.latest = 1 AND e.status = 'accepted' AND s.regret IS NOT NULL
 ORDER BY s.regret DESC""",
     "graveyard": f"""
