@@ -68,7 +68,7 @@ class {name}Env:
             return "Right.", 1.0, True, False, {{}}
         return "No.", 0.0, False, self.turn >= self.max_turns, {{}}
 '''
-EAGER = 3000
+EAGER = 20_000
 """Environments that are registered one by one for comparison: each call scans all, so 100,000 take many minutes."""
 
 
