@@ -10,6 +10,7 @@ Exit codes: 0 success, 1 a program was rejected, 2 the request cannot be carried
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterable
@@ -153,20 +154,22 @@ def validate(files: tuple[Path, ...], hint: str | None, as_json: bool) -> None:
 
     Exit code 0 when every program is accepted, 1 when one is rejected.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     from spade_envs.gate import check
     from spade_envs.sandbox import Pool
 
-    sources = [(path, _read(path)) for path in files]
+    sources = [_read(path) for path in files]
     reports = []
-    with Pool() as pool:
-        for path, source in sources:
-            report = check(source, pool=pool, hint=hint)
-            reports.append((path, report))
+    with Pool() as pool, ThreadPoolExecutor(os.cpu_count()) as threads:
+        checked = threads.map(lambda text: check(text, pool=pool, hint=hint), sources)
+        for path, report in zip(files, checked, strict=True):
+            reports.append({"file": str(path), **report.to_dict()})
             if not as_json:
                 click.echo(report.render(str(path)))
     if as_json:
-        click.echo(json.dumps([{"file": str(path), **report.to_dict()} for path, report in reports], indent=2))
-    sys.exit(0 if all(report.accepted for _, report in reports) else 1)
+        click.echo(json.dumps(reports, indent=2))
+    sys.exit(0 if all(report["accepted"] for report in reports) else 1)
 
 
 def _read(path: Path) -> str:

@@ -21,7 +21,7 @@ from spade_envs.gate import GateReport, stages
 from spade_envs.gate.check import LOADING, loading_message, loading_stage
 from spade_envs.gate.hints import find_leak
 from spade_envs.gate.subject import Rejected, Subject
-from spade_envs.gate.wording import with_code
+from spade_envs.gate.wording import explained
 from spade_envs.sandbox import Pool, default_pool
 from spade_envs.sources import resolve
 
@@ -163,7 +163,7 @@ def _load(stage: str, program: Testable, pool: Pool | None) -> Subject | None:
     except ProgramError as error:
         refused = loading_stage(error)
         if LOADING.index(refused) <= LOADING.index(stage):
-            raise AssertionError(f"{refused}: {with_code(loading_message(error), read.source)}") from None
+            raise AssertionError(f"{refused}: {explained(loading_message(error), read.source)}") from None
         return None
 
 
@@ -173,4 +173,4 @@ def _run(stage: str, program: Testable, pool: Pool | None) -> list[str]:
     try:
         return stages.STAGES[stage](subject)
     except Rejected as error:
-        raise AssertionError(f"{stage}: {with_code(str(error), subject.program.source)}") from None
+        raise AssertionError(f"{stage}: {explained(str(error), subject.program.source)}") from None

@@ -51,6 +51,7 @@ EXACT = (
     "Take the content of the last \\boxed{...} as the answer, strip it, and compare it with the one right answer by "
     "==, never by `in`; a missing or empty box is wrong"
 )
+SEEN = "Make what is right depend on the seed and on what was seen, so that no single action wins when it is repeated"
 VARIED = "Let the right answer depend on the seed, so that no constant reply wins"
 
 
@@ -73,7 +74,7 @@ def _policies(subject: Subject) -> list[tuple[str, Policy, str]]:
         (f"{everything} as an answer", lambda seen: f"<answer>{' '.join(_words(seen))}</answer>", EXACT),
     ]
     for command in subject.commands():
-        found.append((f"always the command {box(command)!r}", constant(box(command)), VARIED))
+        found.append((f"always the command {box(command)!r}", constant(box(command)), SEEN))
     return found
 
 

@@ -11,9 +11,10 @@ from spade_envs.gate.hints import find_leak
 from spade_envs.gate.report import GateReport, StageResult
 from spade_envs.gate.stages import STAGES
 from spade_envs.gate.subject import Rejected, Subject, TooCostly
-from spade_envs.gate.wording import with_code
+from spade_envs.gate.wording import explained
 from spade_envs.sandbox import Pool, default_pool
 
+OFFER = "; a program may import "
 LOADING = ("parse", "policy", "load")
 
 
@@ -98,7 +99,7 @@ class _Check:
         return subject
 
     def _told(self, message: str) -> str:
-        return with_code(message, self.source)
+        return explained(message, self.source)
 
     def _stage(self, name: str, work: Callable[[], list[str]], say: Callable[[list[str]], str] = lambda _: "") -> bool:
         begin = time.monotonic()
@@ -119,11 +120,15 @@ def loading_stage(error: ProgramError) -> str:
 
 
 def loading_message(error: ProgramError) -> str:
-    """Its message, with what to do where that is not obvious."""
-    message = str(error)
-    if "__init__() missing" in message:
-        return f"{message}. The class is made with max_turns at most: give every other argument a default"
-    return message
+    """Its message; the modules that a program may import are listed once, and not for every line."""
+    if not isinstance(error, PolicyViolation):
+        return str(error)
+    first, offer = [], ""
+    for line, message in error.violations:
+        said, mark, modules = message.partition(OFFER)
+        first.append(f"line {line}: {said}")
+        offer = mark + modules or offer
+    return "; ".join(first) + offer
 
 
 def _several(program: Program) -> list[str]:

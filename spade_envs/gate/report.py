@@ -69,7 +69,9 @@ class GateReport:
         lines = [head]
         for stage in self.stages:
             mark = "ok  " if stage.passed else "FAIL"
-            note = f"  {stage.message}" if stage.message else ""
+            first, *more = stage.message.split("\n")
+            note = f"  {first}" if first else ""
             lines.append(f"  {mark} {stage.stage:<13} {stage.seconds * 1000:7.1f} ms{note}")
+            lines += [f"       {line}" for line in more]
             lines += [f"       warning: {warning}" for warning in stage.warnings]
         return "\n".join(lines)
