@@ -56,7 +56,9 @@ def trained(folder: Path, steps: int) -> Any:
     model = load(MODEL)
     saved = folder / "checkpoints" / f"global_step_{steps}" / "actor" / "model_world_size_1_rank_0.pt"
     state = torch.load(saved, weights_only=False)
-    whole = {name: (tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor) for name, tensor in state.items()}
+    whole = {
+        name: (tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor) for name, tensor in state.items()
+    }
     model.engine.load({name: tensor.float() for name, tensor in whole.items()})
     return model
 

@@ -117,7 +117,9 @@ def encode_source(source: str) -> bytes:
     try:
         data = source.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ProgramError(f"the source must be Unicode text, but character {error.start} is a lone surrogate") from None
+        raise ProgramError(
+            f"the source must be Unicode text, but character {error.start} is a lone surrogate"
+        ) from None
     if len(data) > MAX_SOURCE_BYTES:
         raise ProgramError(f"a program may have at most {MAX_SOURCE_BYTES} bytes; this one has {len(data)}")
     return data

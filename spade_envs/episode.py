@@ -96,7 +96,7 @@ class Episode:
         if not self.done:
             self.done, self.ret, self.outcome = True, 0.0, "cut"
 
-    def solution(self) -> str | None | Fault:
+    def solution(self) -> str | Fault | None:
         """What the program says its solution is; for the gate and for measuring, never for a player."""
         return self.loaded.solution(self._ids)[0]
 

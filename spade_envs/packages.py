@@ -37,7 +37,9 @@ def load(package: str) -> ProgramSource:
     for entry in index["environments"]:
         data = folder.joinpath(entry["file"]).read_bytes()
         if hashlib.sha256(data).hexdigest() != expected.get(entry["file"]):
-            raise SpadeError(f"{entry['file']} of the package {package} was changed since it was packaged: install it again")
+            raise SpadeError(
+                f"{entry['file']} of the package {package} was changed since it was packaged: install it again"
+            )
         records.append(_record(entry, data.decode("utf-8"), package))
     return ProgramSource(package, f"the installed package {package}", records)
 

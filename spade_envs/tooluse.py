@@ -233,7 +233,9 @@ def schema_mismatches(tools: dict[str, dict[str, Any]], environment: Any) -> lis
             continue
         needed = {key for key, p in parameters.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL}
         if declared - set(parameters):
-            problems.append(f"tool_{name} does not take {sorted(declared - set(parameters))}, which its schema declares")
+            problems.append(
+                f"tool_{name} does not take {sorted(declared - set(parameters))}, which its schema declares"
+            )
         if needed - required:
             problems.append(f"tool_{name} needs {sorted(needed - required)}, which its schema does not require")
     return problems

@@ -80,9 +80,7 @@ class SpadeVectorEnv(VectorEnv[Texts, Texts, NDArray[Any]]):
         """Reset all; an integer seed gives sub-environment `i` the seed `seed + i`, a sequence gives one each."""
         given = self._seeds(seed)
         if not self._generators or seed is not None:
-            self._generators = [
-                np.random.Generator(np.random.PCG64(np.random.SeedSequence(one))) for one in given
-            ]
+            self._generators = [np.random.Generator(np.random.PCG64(np.random.SeedSequence(one))) for one in given]
         seeds = [self._draw(index) if one is None else int(one) for index, one in enumerate(given)]
         observations = tuple(reset_all(self._episodes, seeds))
         self._ended[:] = False
@@ -114,9 +112,7 @@ class SpadeVectorEnv(VectorEnv[Texts, Texts, NDArray[Any]]):
             info["hint"] = self._hint
         return info
 
-    def step(
-        self, actions: Sequence[str]
-    ) -> tuple[Texts, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+    def step(self, actions: Sequence[str]) -> tuple[Texts, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Step the running sub-environments and reset those that ended at the step before."""
         if not self._reset_yet:
             raise ValueError("reset() must be called before step()")

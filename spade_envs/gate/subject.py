@@ -86,7 +86,9 @@ class Subject:
             before = of.processor_seconds
             answers += call(list(ids[start:end]), list(arguments[start:end]))
             if any(isinstance(one, Fault) and one.kind != "faulty" for one in answers[start:]):
-                return answers + [answers[-1]] * (len(ids) - len(answers))  # the worker is gone; one such wait is enough
+                return answers + [answers[-1]] * (
+                    len(ids) - len(answers)
+                )  # the worker is gone; one such wait is enough
             used = of.processor_seconds - before
             self.calls += min(end, len(ids)) - start
             self.seconds += used if used > 0 else 0.0  # a worker that died took its clock along

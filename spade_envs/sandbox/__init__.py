@@ -14,14 +14,14 @@ from spade_envs.sandbox.pool import Limits, Loaded, Pool, default_pool
 
 __all__ = ["Limits", "Loaded", "Pool", "default_pool", "status"]
 
-_TRIAL = '''
+_TRIAL = """
 class TrialEnv:
     def reset(self, seed=None):
         return "ready", {}
 
     def step(self, action):
         return action, 0.0, True, False, {}
-'''
+"""
 
 
 def status() -> dict[str, Any]:

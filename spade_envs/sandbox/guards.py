@@ -19,18 +19,13 @@ FORBIDDEN = frozenset(INSPECT_ATTRIBUTES) | {"mro", "gi_running", "cr_running", 
 """Attributes that lead from a value to the interpreter's frames and code, or to all classes."""
 OPERATORS = frozenset(
     [f"__{side}{name}__" for side in ("", "r", "i") for name in
-     "add sub mul truediv floordiv mod divmod pow and or xor lshift rshift matmul".split()]
+     ["add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul"]]
     + [f"__{name}__" for name in
-       ("init new str repr eq ne lt le gt ge hash len contains iter next reversed getitem setitem delitem missing call "
-        "bool int float complex index abs neg pos invert round trunc floor ceil enter exit post_init format "
-        "init_subclass class_getitem set_name get set delete getattr setattr delattr copy deepcopy length_hint "
-        "bytes sizeof dir instancecheck subclasscheck").split()]
+       ["init", "new", "str", "repr", "eq", "ne", "lt", "le", "gt", "ge", "hash", "len", "contains", "iter", "next", "reversed", "getitem", "setitem", "delitem", "missing", "call", "bool", "int", "float", "complex", "index", "abs", "neg", "pos", "invert", "round", "trunc", "floor", "ceil", "enter", "exit", "post_init", "format", "init_subclass", "class_getitem", "set_name", "get", "set", "delete", "getattr", "setattr", "delattr", "copy", "deepcopy", "length_hint", "bytes", "sizeof", "dir", "instancecheck", "subclasscheck"]]
 )  # fmt: skip
 """Special methods that a class may define, and that may be called by name."""
 READABLE = frozenset(
-    """__class__ __name__ __qualname__ __doc__ __members__ __annotations__ __dataclass_fields__ __slots__
-    __version__ __author__ __match_args__ __debug__ __hash__ __cause__ __context__ __notes__ __args__ __origin__
-    __all__""".split()
+    ["__class__", "__name__", "__qualname__", "__doc__", "__members__", "__annotations__", "__dataclass_fields__", "__slots__", "__version__", "__author__", "__match_args__", "__debug__", "__hash__", "__cause__", "__context__", "__notes__", "__args__", "__origin__", "__all__"]
 )
 """Special attributes that may be read."""
 GUARDED = frozenset({"format", "format_map", "obj"})

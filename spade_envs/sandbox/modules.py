@@ -219,12 +219,7 @@ class _Sink:
         """Do nothing."""
 
 
-_BUILTINS = """
-None False True Ellipsis NotImplemented __build_class__ __debug__ abs all any ascii bin bool bytearray bytes callable
-chr classmethod complex dict divmod enumerate filter float frozenset hash hex id int isinstance issubclass iter
-len list map max min next object oct ord pow property range repr reversed round set slice sorted staticmethod str sum
-super tuple type zip format
-""".split()
+_BUILTINS = ["None", "False", "True", "Ellipsis", "NotImplemented", "__build_class__", "__debug__", "abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod", "complex", "dict", "divmod", "enumerate", "filter", "float", "frozenset", "hash", "hex", "id", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "min", "next", "object", "oct", "ord", "pow", "property", "range", "repr", "reversed", "round", "set", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "zip", "format"]
 _EXCEPTIONS = [
     name
     for name, value in vars(builtins).items()

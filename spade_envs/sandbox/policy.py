@@ -183,7 +183,9 @@ class Policy(RestrictingNodeTransformer):
             return
         if name.partition(".")[0] in EXTRAS:
             top = name.partition(".")[0]
-            self.error(node, f"import of {name!r} is not allowed: it is not among the sandbox's extras ({top!r} is opt-in)")
+            self.error(
+                node, f"import of {name!r} is not allowed: it is not among the sandbox's extras ({top!r} is opt-in)"
+            )
         else:
             offered = ", ".join(sorted(set(ALLOWED) | set(SELECTED)))
             self.error(node, f"import of {name!r} is not allowed; a program may import {offered}")

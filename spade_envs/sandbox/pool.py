@@ -24,7 +24,20 @@ from spade_envs.contract import MAX_ACTION, MAX_OBSERVATION, Fault, Program, Ste
 from spade_envs.errors import PolicyViolation, ProgramError, SandboxError, SandboxUnavailable, SpadeError
 from spade_envs.sandbox.host import Worker, WorkerLost, Zygote, unavailable
 from spade_envs.sandbox.inprocess import InProcessWorker
-from spade_envs.sandbox.protocol import Answer, Broken, Close, Inspect, Item, Load, LoadReport, Mend, Reset, Solution, Step, Text
+from spade_envs.sandbox.protocol import (
+    Answer,
+    Broken,
+    Close,
+    Inspect,
+    Item,
+    Load,
+    LoadReport,
+    Mend,
+    Reset,
+    Solution,
+    Step,
+    Text,
+)
 
 EXTRAS_VARIABLE = "SPADE_ENVS_EXTRAS"
 """Environment variable: optional modules that programs of the default pool may import, separated by commas."""
@@ -93,7 +106,9 @@ class Loaded:
         unknown = [identifier for identifier in ids if identifier not in self._keywords]
         if unknown:
             raise SandboxError(f"instances {unknown} are not open; make() gives ids, close() ends them")
-        items = [(identifier, int(seed), self._keywords[identifier]) for identifier, seed in zip(ids, seeds, strict=True)]
+        items = [
+            (identifier, int(seed), self._keywords[identifier]) for identifier, seed in zip(ids, seeds, strict=True)
+        ]
         return self._exchange(Reset, items, self._pool.limits.reset_seconds, self._result)
 
     def step(self, ids: Sequence[int], actions: Sequence[str]) -> list[StepResult | Fault]:
@@ -103,11 +118,11 @@ class Loaded:
         items = [(identifier, _clean(action)) for identifier, action in zip(ids, actions, strict=True)]
         return self._exchange(Step, items, self._pool.limits.step_seconds, self._result)
 
-    def solution(self, ids: Sequence[int]) -> list[str | None | Fault]:
+    def solution(self, ids: Sequence[int]) -> list[str | Fault | None]:
         """What each instance says its solution is; None where the program has none."""
         return self._exchange(Solution, list(ids), self._pool.limits.step_seconds, _solution_of)
 
-    def inspect(self, ids: Sequence[int]) -> list[str | None | Fault]:
+    def inspect(self, ids: Sequence[int]) -> list[str | Fault | None]:
         """What the gate asks of tool-use instances right after a reset: JSON with `mismatches`, `messages`, `criteria`."""
         return self._exchange(Inspect, list(ids), self._pool.limits.step_seconds, _solution_of)
 
@@ -133,9 +148,7 @@ class Loaded:
         """The worker's process id, None where none lives."""
         return self._worker.pid if self._worker is not None and self._worker.alive else None
 
-    def _exchange(
-        self, request: type, items: list[Any], seconds: float, convert: Callable[[Item], Any]
-    ) -> list[Any]:
+    def _exchange(self, request: type, items: list[Any], seconds: float, convert: Callable[[Item], Any]) -> list[Any]:
         """Send the items whose worker lives, in batches, and put every answer in its place."""
         results: list[Any] = []
         with self._lock:
@@ -165,9 +178,13 @@ class Loaded:
             return self._send(worker, request, items, seconds, convert)
         present = [home.get(identifier) == generation for identifier in ids]
         answers = iter(
-            self._send(worker, request, [item for item, here in zip(items, present, strict=True) if here], seconds, convert)
+            self._send(
+                worker, request, [item for item, here in zip(items, present, strict=True) if here], seconds, convert
+            )
         )
-        return [next(answers) if here else self._absent(identifier) for identifier, here in zip(ids, present, strict=True)]
+        return [
+            next(answers) if here else self._absent(identifier) for identifier, here in zip(ids, present, strict=True)
+        ]
 
     def _absent(self, identifier: int) -> Fault:
         if identifier in self._home:
@@ -175,7 +192,12 @@ class Loaded:
         return Fault("faulty", "the instance has no episode: reset() comes first")
 
     def _send(
-        self, worker: Worker | InProcessWorker, request: type, items: list[Any], seconds: float, convert: Callable[[Item], Any]
+        self,
+        worker: Worker | InProcessWorker,
+        request: type,
+        items: list[Any],
+        seconds: float,
+        convert: Callable[[Item], Any],
     ) -> list[Any]:
         if not items:
             return []
@@ -427,7 +449,7 @@ def load_error(program: Program, report: LoadReport) -> SpadeError:
     return error
 
 
-def _solution_of(item: Item) -> str | None | Fault:
+def _solution_of(item: Item) -> str | Fault | None:
     if type(item) is Text:
         return item.text
     return Fault("faulty", item.message if type(item) is Broken else "the answer is of the wrong kind")

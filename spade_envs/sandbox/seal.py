@@ -150,9 +150,7 @@ def limit_resources(memory: int, cpu_seconds: int) -> None:
 
 def landlock_abi() -> int:
     """The kernel's Landlock version, 0 where there is none."""
-    version = _libc.syscall(
-        _LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION_FLAG)
-    )
+    version = _libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_VERSION_FLAG))
     return max(version, 0)
 
 

@@ -31,16 +31,6 @@ def _enter_package() -> None:
 def _preload() -> None:
     """Load what CPython loads on first use: a sealed worker cannot open files."""
     import _strptime  # noqa: F401
-    import encodings.ascii
-    import encodings.idna
-    import encodings.latin_1
-    import encodings.punycode
-    import encodings.raw_unicode_escape
-    import encodings.unicode_escape
-    import encodings.utf_8_sig
-    import encodings.utf_16
-    import encodings.utf_16_le
-    import encodings.utf_32
     import linecache  # noqa: F401
     import tracemalloc  # noqa: F401  # warnings
     import warnings

@@ -98,7 +98,9 @@ def test_the_registry_is_filled(run):
 
 
 def test_both_arms_meet_the_same_seeds_at_the_generation_step_only(run):
-    arms = run.rows("SELECT environment, step, hint IS NOT NULL, group_concat(seed) FROM (SELECT * FROM plays ORDER BY seed) GROUP BY 1, 2, 3")
+    arms = run.rows(
+        "SELECT environment, step, hint IS NOT NULL, group_concat(seed) FROM (SELECT * FROM plays ORDER BY seed) GROUP BY 1, 2, 3"
+    )
     by_arm = {(environment, step, hinted): sorted(seeds.split(",")) for environment, step, hinted, seeds in arms}
     hinted = [key for key in by_arm if key[2]]
     assert hinted
@@ -117,7 +119,9 @@ def test_both_roles_are_trained_and_hinted_plays_are_not(run):
     cut = sum(values.get("spade/designer/rejected/cut", 0) for values in metrics.values())
     dropped = sum(values["spade/designer/dropped"] for values in metrics.values())
     assert sum(released.values()) + dropped == written - cut, "no sample is lost and none is doubled"
-    scored = dict(run.rows("SELECT step, count(*) FROM plays WHERE hint IS NULL AND outcome IN ('won', 'lost') GROUP BY step"))
+    scored = dict(
+        run.rows("SELECT step, count(*) FROM plays WHERE hint IS NULL AND outcome IN ('won', 'lost') GROUP BY step")
+    )
     for step, values in metrics.items():
         assert values["spade/trained/plays"] == scored[step]
         assert values["spade/trained/programs"] == released[step]

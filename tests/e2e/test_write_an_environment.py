@@ -29,7 +29,13 @@ def run(command, folder):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "SPADE_REGISTRY": str(folder / "registry.db")}
     return subprocess.run(
-        command, cwd=folder, env=environment, shell=isinstance(command, str), capture_output=True, text=True, timeout=300
+        command,
+        cwd=folder,
+        env=environment,
+        shell=isinstance(command, str),
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 

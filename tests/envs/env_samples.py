@@ -2,7 +2,7 @@
 
 from spade_envs.contract import Program
 
-GUESS = Program.from_source('''
+GUESS = Program.from_source("""
 import random
 import re
 
@@ -27,13 +27,13 @@ class GuessEnv:
 
     def solution(self):
         return str(self.number)
-''')
+""")
 
 
 def failing(method, code):
     """A program whose `reset` or `step` runs `code` when the action (or the seed) is 13."""
     lines = {"reset": "pass", "step": "pass"} | {method: code}
-    return Program.from_source(f'''
+    return Program.from_source(f"""
 import random
 import re
 
@@ -48,4 +48,4 @@ class FailingEnv:
         if action == "13":
             {lines["step"]}
         return action, 0.0, False, False, {{}}
-''')
+""")

@@ -62,14 +62,23 @@ FAULTY = {
     "extract": ("x = 1\n", "whose name ends in Env"),
     "parse": (SOUND.replace("def step(self, action):", "def step(self, action)"), r"line \d+, column \d+"),
     "policy": (SOUND.replace("import random", "import os\nimport random", 1), r"line 1: .*os"),
-    "load": (SOUND.replace("self.max_turns = max_turns", "self.max_turns = 1 / 0"), r"line \d+ in __init__: ZeroDivisionError"),
+    "load": (
+        SOUND.replace("self.max_turns = max_turns", "self.max_turns = 1 / 0"),
+        r"line \d+ in __init__: ZeroDivisionError",
+    ),
     "reset": (game(reset="return '', {}"), "empty observation"),
     "step": (game(step="return 'x', 3.0, True, False, {}"), r"\[-1, 1\].* 3 "),
     "turns": (game(step="self.turn = 0"), "neither terminated nor truncated.*max_turns is 4"),
-    "determinism": (game(step="return str(random.SystemRandom().random()), 0.0, False, self.turn > 3, {}"), "differ at"),
+    "determinism": (
+        game(step="return str(random.SystemRandom().random()), 0.0, False, self.turn > 3, {}"),
+        "differ at",
+    ),
     "no_free_win": (game(step="if 'yes' in action: return 'ok', 1.0, True, False, {}"), r"yes.*wins on 16 of 16 seeds"),
     "leak": (game(opening="The code is {self.digit}. Repeat it."), "gives the solution away"),
-    "solvable": (SOUND.replace("return str(self.digit)", "return f'\\\\boxed{{{self.digit + 1}}}'"), "does not win with seed 0"),
+    "solvable": (
+        SOUND.replace("return str(self.digit)", "return f'\\\\boxed{{{self.digit + 1}}}'"),
+        "does not win with seed 0",
+    ),
     "cost": (game(step="sum(range(9_000_000))"), r"took \d+ ms"),
 }
 
@@ -120,7 +129,7 @@ def test_the_starters_pass_with_their_hints(record, pool):
     assert report.warnings == []
 
 
-TOOL = '''
+TOOL = """
 class LampEnv(ToolUseBaseEnv):
     def reset(self, seed=None):
         self.turn_count, self._current_msg, self._call_history = 0, 0, []
@@ -145,14 +154,23 @@ class LampEnv(ToolUseBaseEnv):
 
     def solution(self):
         return "switch(to='on'); read(); <answer>" + self.word + "</answer>"
-'''
+"""
 TOOL_FAULTS = {
     "a method is missing": (TOOL.replace("def tool_read", "def other"), "no method tool_read"),
-    "a parameter is not taken": (TOOL.replace("def tool_switch(self, to)", "def tool_switch(self, state)"), "does not take"),
-    "a criterion raises": (TOOL.replace('lambda s: s["told"]', 'lambda s: s["tolled"]'), "criterion 2 .* raises on every seed"),
+    "a parameter is not taken": (
+        TOOL.replace("def tool_switch(self, to)", "def tool_switch(self, state)"),
+        "does not take",
+    ),
+    "a criterion raises": (
+        TOOL.replace('lambda s: s["told"]', 'lambda s: s["tolled"]'),
+        "criterion 2 .* raises on every seed",
+    ),
     "nothing to do": (TOOL.replace('{"on": False, "told": False}', '{"on": True, "told": True}'), "nothing to do"),
     "never true": (TOOL.replace('lambda s: s["told"]', 'lambda s: s["told"] == "yes"'), "no success path"),
-    "no tools": (TOOL.replace("        self._user_messages =", "        self._tools = {}\n        self._user_messages ="), "_tools is empty"),
+    "no tools": (
+        TOOL.replace("        self._user_messages =", "        self._tools = {}\n        self._user_messages ="),
+        "_tools is empty",
+    ),
 }
 
 
@@ -194,7 +212,9 @@ def test_a_constant_answer_in_a_hint_leaks(pool):
 
 def test_several_programs_are_checked_at_once(pool):
     with ThreadPoolExecutor(4) as threads:
-        reports = list(threads.map(lambda source: gate.check(source, pool=pool), [SOUND, FAULTY["leak"][0], TOOL, SOUND]))
+        reports = list(
+            threads.map(lambda source: gate.check(source, pool=pool), [SOUND, FAULTY["leak"][0], TOOL, SOUND])
+        )
     assert [report.accepted for report in reports] == [True, False, True, True]
 
 
@@ -215,7 +235,9 @@ def test_validate_prints_a_report_and_its_exit_code_is_the_verdict(tmp_path):
 
 FENCES = st.sampled_from(["", "```python\n", "```\n"])
 LINES = st.lists(
-    st.sampled_from(["x = 1", 'y = f"{x}"', 'z = f"\\\\boxed{answer}"', "class AEnv:", "    pass", "```", 'f"{{"', "sqrt(2)", "}"]),
+    st.sampled_from(
+        ["x = 1", 'y = f"{x}"', 'z = f"\\\\boxed{answer}"', "class AEnv:", "    pass", "```", 'f"{{"', "sqrt(2)", "}"]
+    ),
     max_size=8,
 )
 

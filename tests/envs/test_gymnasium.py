@@ -9,10 +9,10 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
+from env_samples import GUESS, failing
 from gymnasium.utils.env_checker import check_env
 
 import spade_envs
-from env_samples import GUESS, failing
 from spade_envs.env import SpadeEnv
 from spade_envs.sources import Record
 from spade_envs.starters import records
@@ -70,7 +70,10 @@ def test_without_a_seed_one_is_drawn_and_said_and_gives_the_same_episode():
     assert env.reset(seed=info["seed"])[0] == observation
 
 
-@pytest.mark.parametrize(("method", "code", "outcome"), [("step", "raise ValueError('x')", "faulty"), ("reset", "raise ValueError('x')", "faulty")])
+@pytest.mark.parametrize(
+    ("method", "code", "outcome"),
+    [("step", "raise ValueError('x')", "faulty"), ("reset", "raise ValueError('x')", "faulty")],
+)
 def test_a_program_that_fails_ends_its_episode_and_says_so(method, code, outcome):
     env = SpadeEnv(failing(method, code))
     env.reset(seed=13)
@@ -140,7 +143,9 @@ def test_gymnasiums_own_vector_environments_work_too():
     key = records()[0].program.id
     sync = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(key)] * 2)
     assert len(set(sync.reset(seed=[1, 1])[0])) == 1
-    asynchronous = gymnasium.vector.AsyncVectorEnv([lambda: gymnasium.make("spade_envs:" + key)] * 2, shared_memory=False)
+    asynchronous = gymnasium.vector.AsyncVectorEnv(
+        [lambda: gymnasium.make("spade_envs:" + key)] * 2, shared_memory=False
+    )
     try:
         assert asynchronous.reset(seed=[1, 1])[0] == sync.reset(seed=[1, 1])[0]
     finally:

@@ -21,14 +21,14 @@ LONGEST = 30.0
 """Seconds after which a case has hung the host, however busy the machine is."""
 OWN_PROCESS = {"a30_frame_walk", "a41_attrgetter", "a42_typing_eval"}
 """Cases about reaching objects of their own process: the policy refuses them; behind the seal they gain nothing."""
-NEXT = Program.from_source('''
+NEXT = Program.from_source("""
 class NextEnv:
     def reset(self, seed=None):
         return "ready", {}
 
     def step(self, action):
         return action, 1.0, True, False, {}
-''')
+""")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -107,7 +107,9 @@ PLAIN |= {name: getattr(collections, name) for name in ("deque", "defaultdict", 
 PLAIN |= {name: getattr(itertools, name) for name in ("combinations", "permutations", "product", "chain", "accumulate")}
 PLAIN |= {"reduce": functools.reduce, "lru_cache": functools.lru_cache, "deepcopy": copy.deepcopy}
 PLAIN |= {"heappush": heapq.heappush, "heappop": heapq.heappop}
-PLAIN |= {name: getattr(typing, name) for name in ("Tuple", "Dict", "List", "Optional", "Union", "Any", "Set", "Callable")}
+PLAIN |= {
+    name: getattr(typing, name) for name in ("Tuple", "Dict", "List", "Optional", "Union", "Any", "Set", "Callable")
+}
 
 
 @pytest.fixture(scope="module")

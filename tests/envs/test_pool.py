@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-
 from env_samples import GUESS, failing
+
 from spade_envs.contract import Fault, Program
 from spade_envs.errors import ProgramError, SandboxError, SandboxUnavailable
 from spade_envs.sandbox import Limits, Pool, seal, status
@@ -157,7 +157,9 @@ def test_wrong_calls_of_the_host_are_told(pool):
     with pytest.raises(SandboxError, match="not open"):
         loaded.reset(ids, [1])
     with pytest.raises(ProgramError, match="cannot be loaded"):
-        pool.load(Program.from_source("class AEnv:\n    x = 1 / 0\n    def reset(self): pass\n    def step(self, a): pass"))
+        pool.load(
+            Program.from_source("class AEnv:\n    x = 1 / 0\n    def reset(self): pass\n    def step(self, a): pass")
+        )
 
 
 def test_threads_share_a_pool(pool):
@@ -248,7 +250,9 @@ def test_without_seccomp_nothing_untrusted_runs_but_trusted_programs_do(monkeypa
 def test_the_status_names_what_is_active():
     found = status()
     assert found["available"] is True
-    assert {"seccomp", "no_new_privs"} <= {layer.split(":")[0].split(" ")[0] for layer in found["layers"]}, found["layers"]
+    assert {"seccomp", "no_new_privs"} <= {layer.split(":")[0].split(" ")[0] for layer in found["layers"]}, found[
+        "layers"
+    ]
 
 
 def test_both_machine_architectures_have_a_table_of_system_calls():

@@ -7,10 +7,10 @@ import threading
 
 import msgspec
 import pytest
+from env_samples import GUESS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from env_samples import GUESS
 from spade_envs.contract import Fault
 from spade_envs.sandbox import Pool
 from spade_envs.sandbox.host import Worker, WorkerLost
@@ -138,7 +138,9 @@ def test_decoders_refuse_or_understand(payload):
             continue
 
 
-@pytest.mark.parametrize("payload", [b"\xff" * 8, frame(b"\xc1"), frame(b""), (MAX_FRAME + 1).to_bytes(4, "little"), b"\x05\x00"])
+@pytest.mark.parametrize(
+    "payload", [b"\xff" * 8, frame(b"\xc1"), frame(b""), (MAX_FRAME + 1).to_bytes(4, "little"), b"\x05\x00"]
+)
 def test_a_worker_that_gets_nonsense_ends_and_the_next_one_works(payload):
     """The sealed side, for real: nonsense on its socket ends the process, and nothing else."""
     with Pool() as pool:

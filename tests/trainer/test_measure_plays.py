@@ -39,7 +39,7 @@ class DoorsEnv:
         return f"Not here, go {way}.", 0.0, False, self.turn >= self.max_turns, {}
 ''')
 
-SHOP = Program.from_source('''
+SHOP = Program.from_source("""
 class ShopEnv(ToolUseBaseEnv):
     def reset(self, seed=None):
         self.turn_count = 0
@@ -63,7 +63,7 @@ class ShopEnv(ToolUseBaseEnv):
     def tool_order(self, item, count):
         self._state["ordered"].append([item, count])
         return f"Ordered {count} {item}." + self._advance_if_done()
-''')
+""")
 
 
 class Script:
@@ -151,7 +151,9 @@ def test_a_program_that_raises_is_faulty_and_says_why(pool):
 
 
 def test_a_program_that_cannot_be_loaded_is_faulty(pool):
-    broken = Program.from_source("import os\nclass BadEnv:\n    def reset(self): ...\n    def step(self, action): ...\n")
+    broken = Program.from_source(
+        "import os\nclass BadEnv:\n    def reset(self): ...\n    def step(self, action): ...\n"
+    )
     played, script = play(pool, broken, "x")
     assert played.outcome == "faulty"
     assert not script.asked

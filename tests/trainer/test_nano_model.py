@@ -41,7 +41,12 @@ def test_it_is_small_and_safe_to_load():
 
 def test_its_tokens_give_back_any_text_and_a_longer_conversation_only_appends(model):
     tokenizer = model.tokenizer
-    for text in ("class BeeEnv:\n    def reset(self, seed=None):\n", "\\boxed{look a}", "naïve 漢字 🙂 \t x", "0.0, 1234"):
+    for text in (
+        "class BeeEnv:\n    def reset(self, seed=None):\n",
+        "\\boxed{look a}",
+        "naïve 漢字 🙂 \t x",
+        "0.0, 1234",
+    ):
         assert tokenizer.decode(tokenizer.encode(text)) == text
     short = [{"role": "system", "content": "Play."}, {"role": "user", "content": "A lamp."}]
     longer = [*short, {"role": "assistant", "content": "\\boxed{look a}"}, {"role": "user", "content": "in a: 3."}]
@@ -97,7 +102,13 @@ def test_its_recorded_metrics_are_those_of_a_model_that_can_learn():
 def test_a_fresh_evaluation_agrees_with_the_recorded_one(model):
     """Smaller and from another seed: the tolerance is the stated one and the sampling error of its size."""
     found = evaluate(model, designs=48, plays=8, seed=11)
-    for name, size in (("valid", 48), ("unhinted", 40), ("hinted", 40), ("held_out_unhinted", 32), ("held_out_hinted", 32)):
+    for name, size in (
+        ("valid", 48),
+        ("unhinted", 40),
+        ("hinted", 40),
+        ("held_out_unhinted", 32),
+        ("held_out_hinted", 32),
+    ):
         error = 2.5 * (0.25 / size) ** 0.5
         assert abs(getattr(found, name) - REPORT["metrics"][name]) <= REPORT["tolerance"][name] + error, name
     assert found.hinted > found.unhinted + 0.1

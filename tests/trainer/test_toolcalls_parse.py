@@ -68,9 +68,7 @@ def test_xml_call_takes_its_types_from_the_schema():
 
 
 def test_xml_text_keeps_its_inner_line_breaks_and_what_does_not_fit_its_type():
-    text = (
-        "<function=pay><parameter=bill>\nfirst\n\nsecond\n</parameter><parameter=amount>lots</parameter></function>"
-    )
+    text = "<function=pay><parameter=bill>\nfirst\n\nsecond\n</parameter><parameter=amount>lots</parameter></function>"
     assert parse(text, TOOLS) == [ToolCall("pay", {"bill": "first\n\nsecond", "amount": "lots"})]
 
 

@@ -61,9 +61,7 @@ def as_json(targets: Sequence[Target], results: Sequence[Measured]) -> dict[str,
             {
                 "id": target.id,
                 "skill": target.skill,
-                "measurements": {
-                    result.policy: _figures(result.measurements[target.id]) for result in results
-                },
+                "measurements": {result.policy: _figures(result.measurements[target.id]) for result in results},
             }
             for target in ordered(targets, results)
         ],

@@ -27,9 +27,7 @@ from spade_trainer.toolcalls import contract_text, to_openai, without_thinking
 PLAYER = {"game": "player", "tool_use": "player_tool_use"}
 """The player's prompt for each kind of program."""
 # A complete box has balanced braces up to two levels deep, which is what answers and commands need.
-_COMPLETE = re.compile(
-    r"\\boxed\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|</tool_call>|</answer>|</function>", re.DOTALL
-)
+_COMPLETE = re.compile(r"\\boxed\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|</tool_call>|</answer>|</function>", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -129,9 +127,7 @@ class Player:
         """Return the model's answer, or None when the conversation has outgrown its context."""
         sampling = Sampling(self.sampling.temperature, self.sampling.max_tokens, self.sampling.top_p, seed)
         try:
-            return await self.generator.generate(
-                messages, sampling, tools=tools if self.generator.native_tools else ()
-            )
+            return await self.generator.generate(messages, sampling, tools=tools if self.generator.native_tools else ())
         except ContextOverflow:
             return None
 
@@ -153,4 +149,3 @@ def _reply(answer: Answer, observation: str) -> list[ChatMessage]:
     ids = [call["id"] for call in to_openai(answer.calls)]
     rest = [{"role": "tool", "tool_call_id": one, "content": "(see the first answer)"} for one in ids[1:]]
     return [{"role": "tool", "tool_call_id": ids[0], "content": observation}, *rest]
-

@@ -197,7 +197,9 @@ class OpenAIGenerator:
         if isinstance(error, openai.APIConnectionError):
             return EndpointError(f"no server answers at {self.url}, or it broke off: {message}")
         if isinstance(error, CutStream):
-            return EndpointError(f"{self.url} ends answers before they are complete: is it a chat endpoint that streams?")
+            return EndpointError(
+                f"{self.url} ends answers before they are complete: is it a chat endpoint that streams?"
+            )
         if isinstance(error, json.JSONDecodeError):
             return EndpointError(f"{self.url} streams what is not JSON ({message}); is it a chat endpoint?")
         return EndpointError(f"{self.url} refused the request: {message}")

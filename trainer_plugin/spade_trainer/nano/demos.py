@@ -24,7 +24,7 @@ SKILLS = sorted({family.skill for family in FAMILIES.values()})
 SHARES = {"designer": 0.27, "hint": 0.07, "player": 0.66}
 HINTED_CARE = 1.0
 WEAK_CARE = (0.1, 0.8)
-FILLER = "the a of in and on with water light old long small day stone way under over first each other wind house time".split()
+FILLER = ["the", "a", "of", "in", "and", "on", "with", "water", "light", "old", "long", "small", "day", "stone", "way", "under", "over", "first", "each", "other", "wind", "house", "time"]
 
 
 def draw_demo(rng: random.Random) -> tuple[str, list[Message]]:
@@ -41,8 +41,10 @@ def designer_demo(rng: random.Random) -> list[Message]:
     if rng.random() < 0.5:
         parents = [draw(rng, rng.choice(words.TRAIN_NOUNS), skill=skill) for _ in range(rng.choice((1, 1, 2)))]
         rates = [_win_rate(parent, rng) for parent in parents]
-        seeds = [{"observation": _opening(p, rng), "win_rate": r, "regret": 0.2, "source": p.source, "hint": None}
-                 for p, r in zip(parents, rates, strict=True)]
+        seeds = [
+            {"observation": _opening(p, rng), "win_rate": r, "regret": 0.2, "source": p.source, "hint": None}
+            for p, r in zip(parents, rates, strict=True)
+        ]
         if rng.random() < 0.6:
             design = mutate(parents[0], rates[0], noun, rng)
     design = design or draw(rng, noun, skill=skill)

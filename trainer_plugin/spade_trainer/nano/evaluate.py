@@ -85,8 +85,9 @@ def design(model: Model, pool: Pool, count: int, *, temperature: float = 1.0, se
     rng = random.Random(seed)
     briefs = [(SKILLS[i % len(SKILLS)], unseen_document(rng)) for i in range(count)]
     prompts = [
-        model.prompt(render("designer_game", variant="nano", skill=skill, document=shown, seeds=[], negatives=[],
-                            max_turns=8))
+        model.prompt(
+            render("designer_game", variant="nano", skill=skill, document=shown, seeds=[], negatives=[], max_turns=8)
+        )
         for skill, shown in briefs
     ]
     texts = model.answer(prompts, temperature, PROGRAM_TOKENS, seed)
@@ -121,7 +122,12 @@ def skeleton(source: str) -> str:
 
 
 def win_rates(
-    model: Model, pool: Pool, games: Sequence[tuple[Program, str | None]], plays: int, *, temperature: float = 1.0,
+    model: Model,
+    pool: Pool,
+    games: Sequence[tuple[Program, str | None]],
+    plays: int,
+    *,
+    temperature: float = 1.0,
     seed: int = 0,
 ) -> list[float]:
     """Play every game `plays` times on seeds 1000, 1001, ... and return its share of wins."""

@@ -54,12 +54,18 @@ def _reveal(ink: Ink, rng: random.Random, n: int, question: str, setup: list[str
     look, say, things = rng.choice(words.LOOK_VERBS), rng.choice(words.SAY_VERBS), rng.choice(words.THINGS)
     letters, form = LETTERS[:n], "X" if goal == "letter" else "N"
     shown = rng.choice(("in {x}: {v}", "at {x} is {v}", "place {x} has {v}")).format(
-        x="{x}", v=f"{{self.{ink.hidden}[x]}}")
-    opening = rng.choice((
-        f"{things} {_list(letters)} hide digits. {question}",
-        f"{n} {things} {_list(letters)}. {question}",
-        f"{question} Digits hide in {things} {_list(letters)}.",
-    )) + f" \\\\boxed{{{{{look} a}}}} or \\\\boxed{{{{{say} {form}}}}}."
+        x="{x}", v=f"{{self.{ink.hidden}[x]}}"
+    )
+    opening = (
+        rng.choice(
+            (
+                f"{things} {_list(letters)} hide digits. {question}",
+                f"{n} {things} {_list(letters)}. {question}",
+                f"{question} Digits hide in {things} {_list(letters)}.",
+            )
+        )
+        + f" \\\\boxed{{{{{look} a}}}} or \\\\boxed{{{{{say} {form}}}}}."
+    )
     branches = [
         f'if verb == "{look}" and x in self.{ink.hidden}:',
         f'    return f"{shown}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
@@ -73,8 +79,11 @@ def _reveal(ink: Ink, rng: random.Random, n: int, question: str, setup: list[str
 def _answer(rng: random.Random, test: str) -> list[str]:
     if rng.random() < 0.5:
         return [f"    win = {test}", '    return "right" if win else "wrong", float(win), True, False, {}']
-    return [f"    if {test}:", '        return "right", 1.0, True, False, {}',
-            '    return "wrong", 0.0, True, False, {}']
+    return [
+        f"    if {test}:",
+        '        return "right", 1.0, True, False, {}',
+        '    return "wrong", 0.0, True, False, {}',
+    ]
 
 
 _ALL = [
@@ -91,9 +100,13 @@ def largest(ink: Ink, rng: random.Random, n: int) -> Parts:
     """The largest of n digits."""
     q = rng.choice(("Which digit is the largest?", "Find the largest digit.", "What is the highest digit?"))
     r = ink.rng
-    setup = [f"top = {r}.randint(1, 9)",
-             f"vals = [top] + [{r}.randint(0, top) for _ in range({n - 1})]",
-             f"{r}.shuffle(vals)", _zip(ink, n), "self.goal = str(top)"]
+    setup = [
+        f"top = {r}.randint(1, 9)",
+        f"vals = [top] + [{r}.randint(0, top) for _ in range({n - 1})]",
+        f"{r}.shuffle(vals)",
+        _zip(ink, n),
+        "self.goal = str(top)",
+    ]
     return _reveal(ink, rng, n, q, setup, "digit", _hints("largest digit"))
 
 
@@ -101,66 +114,99 @@ def smallest(ink: Ink, rng: random.Random, n: int) -> Parts:
     """The smallest of n digits."""
     q = rng.choice(("Which digit is the smallest?", "Find the smallest digit.", "What is the lowest digit?"))
     r = ink.rng
-    setup = [f"low = {r}.randint(0, 8)",
-             f"vals = [low] + [{r}.randint(low, 9) for _ in range({n - 1})]",
-             f"{r}.shuffle(vals)", _zip(ink, n), "self.goal = str(low)"]
+    setup = [
+        f"low = {r}.randint(0, 8)",
+        f"vals = [low] + [{r}.randint(low, 9) for _ in range({n - 1})]",
+        f"{r}.shuffle(vals)",
+        _zip(ink, n),
+        "self.goal = str(low)",
+    ]
     return _reveal(ink, rng, n, q, setup, "digit", _hints("smallest digit"))
 
 
 def value(ink: Ink, rng: random.Random, n: int) -> Parts:
     """The digit at one named place; the other places distract."""
     q = rng.choice(("What does {key} hide?", "Which digit is in {key}?", "Find the digit in {key}."))
-    setup = [f"vals = [{ink.rng}.randint(0, 9) for _ in range({n})]", _zip(ink, n),
-             f'key = {ink.rng}.choice("{LETTERS[:n]}")', f"self.goal = str(self.{ink.hidden}[key])"]
-    hint = ["{look} only at the place asked for, then {say} its digit. Write \\boxed{{{say} {form}}}.",
-            "One {look} is enough: the named place. Then \\boxed{{{say} {form}}} with what it shows."]
+    setup = [
+        f"vals = [{ink.rng}.randint(0, 9) for _ in range({n})]",
+        _zip(ink, n),
+        f'key = {ink.rng}.choice("{LETTERS[:n]}")',
+        f"self.goal = str(self.{ink.hidden}[key])",
+    ]
+    hint = [
+        "{look} only at the place asked for, then {say} its digit. Write \\boxed{{{say} {form}}}.",
+        "One {look} is enough: the named place. Then \\boxed{{{say} {form}}} with what it shows.",
+    ]
     return _reveal(ink, rng, n, q, setup, "digit", hint)
 
 
 def total(ink: Ink, rng: random.Random, n: int) -> Parts:
     """The sum of two named places."""
     q = rng.choice(("What is {p} plus {q}?", "Add the digits in {p} and {q}.", "Find the sum of {p} and {q}."))
-    setup = [f"vals = [{ink.rng}.randint(0, 9) for _ in range({n})]", _zip(ink, n),
-             f'p, q = {ink.rng}.sample("{LETTERS[:n]}", 2)',
-             f"self.goal = str(self.{ink.hidden}[p] + self.{ink.hidden}[q])"]
-    hint = ["{look} at the two named places only, then {say} the sum. Write \\boxed{{{say} {form}}}.",
-            "Two times {look}, at the places asked for; then add and \\boxed{{{say} {form}}}."]
+    setup = [
+        f"vals = [{ink.rng}.randint(0, 9) for _ in range({n})]",
+        _zip(ink, n),
+        f'p, q = {ink.rng}.sample("{LETTERS[:n]}", 2)',
+        f"self.goal = str(self.{ink.hidden}[p] + self.{ink.hidden}[q])",
+    ]
+    hint = [
+        "{look} at the two named places only, then {say} the sum. Write \\boxed{{{say} {form}}}.",
+        "Two times {look}, at the places asked for; then add and \\boxed{{{say} {form}}}.",
+    ]
     return _reveal(ink, rng, n, q, setup, "digit", hint)
 
 
 def odd(ink: Ink, rng: random.Random, n: int) -> Parts:
     """All places hide the same digit, save one."""
     q = rng.choice(("One differs: which?", "All are equal save one. Which?", "Find the odd one out."))
-    setup = [f"m, k = {ink.rng}.sample(range(10), 2)", f'self.goal = {ink.rng}.choice("{LETTERS[:n]}")',
-             f'self.{ink.hidden} = {{c: k if c == self.goal else m for c in "{LETTERS[:n]}"}}']
-    hint = ["{look} at one after the other until a digit differs, then {say} its letter. Write \\boxed{{{say} X}}.",
-            "Never {look} twice at one place. When one differs from the rest, \\boxed{{{say} X}}."]
+    setup = [
+        f"m, k = {ink.rng}.sample(range(10), 2)",
+        f'self.goal = {ink.rng}.choice("{LETTERS[:n]}")',
+        f'self.{ink.hidden} = {{c: k if c == self.goal else m for c in "{LETTERS[:n]}"}}',
+    ]
+    hint = [
+        "{look} at one after the other until a digit differs, then {say} its letter. Write \\boxed{{{say} X}}.",
+        "Never {look} twice at one place. When one differs from the rest, \\boxed{{{say} X}}.",
+    ]
     return _reveal(ink, rng, n, q, setup, "letter", hint)
 
 
 def twin(ink: Ink, rng: random.Random, n: int) -> Parts:
     """Exactly one digit occurs twice."""
     q = rng.choice(("Which digit is there twice?", "One digit comes twice: which?", "Find the double digit."))
-    setup = [f"vals = {ink.rng}.sample(range(10), {n - 1})", "self.goal = str(vals[0])", "vals.append(vals[0])",
-             f"{ink.rng}.shuffle(vals)", _zip(ink, n)]
-    hint = ["{look} at new places until a digit comes again, then {say} it. Write \\boxed{{{say} {form}}}.",
-            "Never {look} twice at one place. The digit seen two times is what you {say}: \\boxed{{{say} {form}}}."]
+    setup = [
+        f"vals = {ink.rng}.sample(range(10), {n - 1})",
+        "self.goal = str(vals[0])",
+        "vals.append(vals[0])",
+        f"{ink.rng}.shuffle(vals)",
+        _zip(ink, n),
+    ]
+    hint = [
+        "{look} at new places until a digit comes again, then {say} it. Write \\boxed{{{say} {form}}}.",
+        "Never {look} twice at one place. The digit seen two times is what you {say}: \\boxed{{{say} {form}}}.",
+    ]
     return _reveal(ink, rng, n, q, setup, "digit", hint)
 
 
 def where_most(ink: Ink, rng: random.Random, n: int) -> Parts:
     """The place of the largest digit."""
     q = rng.choice(("Where is the largest digit?", "Which place has the most?"))
-    setup = [f"vals = {ink.rng}.sample(range(10), {n})", _zip(ink, n),
-             f"self.goal = max(self.{ink.hidden}, key=self.{ink.hidden}.get)"]
+    setup = [
+        f"vals = {ink.rng}.sample(range(10), {n})",
+        _zip(ink, n),
+        f"self.goal = max(self.{ink.hidden}, key=self.{ink.hidden}.get)",
+    ]
     return _reveal(ink, rng, n, q, setup, "letter", _hints("letter of the largest digit"))
 
 
 def where_least(ink: Ink, rng: random.Random, n: int) -> Parts:
     """The place of the smallest digit."""
     q = rng.choice(("Where is the smallest digit?", "Which place has the least?"))
-    setup = [f"vals = {ink.rng}.sample(range(10), {n})", _zip(ink, n),
-             f"self.goal = min(self.{ink.hidden}, key=self.{ink.hidden}.get)"]
+    setup = [
+        f"vals = {ink.rng}.sample(range(10), {n})",
+        _zip(ink, n),
+        f"self.goal = min(self.{ink.hidden}, key=self.{ink.hidden}.get)",
+    ]
     return _reveal(ink, rng, n, q, setup, "letter", _hints("letter of the smallest digit"))
 
 
@@ -175,14 +221,24 @@ def hunt(ink: Ink, rng: random.Random, n: int) -> Parts:
     q = rng.choice((f"A number from 1 to {n} is hidden.", f"Find the number, 1 to {n}."))
     branches = [
         f'if verb == "{verb}" and x.isdecimal() and len(x) < 4:',
-        "    n = int(x)", "    if n == self.goal:", '        return "found", 1.0, True, False, {}',
+        "    n = int(x)",
+        "    if n == self.goal:",
+        '        return "found", 1.0, True, False, {}',
         f'    word = "{up}" if n < self.goal else "{down}"',
         f'    return f"{{word}} than {{x}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
     ]
-    hints = [f"Halve the range: {verb} the middle of what is left after {up} or {down}. Write \\boxed{{{verb} N}}.",
-             f"Always {verb} a number between the bounds that {up} and {down} give, near the middle. \\boxed{{{verb} N}}."]
-    return Parts(f"{q} \\\\boxed{{{{{verb} N}}}}.", [f"self.goal = {ink.rng}.randint(1, {n})"], branches,
-                 f'"{verb} " + str(self.goal)', hints, (verb,))
+    hints = [
+        f"Halve the range: {verb} the middle of what is left after {up} or {down}. Write \\boxed{{{verb} N}}.",
+        f"Always {verb} a number between the bounds that {up} and {down} give, near the middle. \\boxed{{{verb} N}}.",
+    ]
+    return Parts(
+        f"{q} \\\\boxed{{{{{verb} N}}}}.",
+        [f"self.goal = {ink.rng}.randint(1, {n})"],
+        branches,
+        f'"{verb} " + str(self.goal)',
+        hints,
+        (verb,),
+    )
 
 
 def line(ink: Ink, rng: random.Random, n: int) -> Parts:
@@ -191,29 +247,45 @@ def line(ink: Ink, rng: random.Random, n: int) -> Parts:
     low, high = rng.choice((("left", "right"), ("before", "after"), ("west", "east")))
     q = rng.choice((f"It lies in one of {_list(LETTERS[:n])}.", f"Find the place in the row {_list(LETTERS[:n])}."))
     branches = [
-        f'if verb == "{verb}":', "    if x == self.goal:", '        return "found", 1.0, True, False, {}',
+        f'if verb == "{verb}":',
+        "    if x == self.goal:",
+        '        return "found", 1.0, True, False, {}',
         f'    word = "{high}" if self.goal > x else "{low}"',
         f'    return f"{{word}} of {{x[:1]}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
     ]
-    hints = [f"Halve the row: {verb} the middle of what is left, as {low} or {high} says. Write \\boxed{{{verb} X}}.",
-             f"Always {verb} a letter between the bounds that {low} and {high} give. \\boxed{{{verb} X}}."]
-    return Parts(f"{q} \\\\boxed{{{{{verb} X}}}}.", [f'self.goal = {ink.rng}.choice("{LETTERS[:n]}")'], branches,
-                 f'"{verb} " + self.goal', hints, (verb,))
+    hints = [
+        f"Halve the row: {verb} the middle of what is left, as {low} or {high} says. Write \\boxed{{{verb} X}}.",
+        f"Always {verb} a letter between the bounds that {low} and {high} give. \\boxed{{{verb} X}}.",
+    ]
+    return Parts(
+        f"{q} \\\\boxed{{{{{verb} X}}}}.",
+        [f'self.goal = {ink.rng}.choice("{LETTERS[:n]}")'],
+        branches,
+        f'"{verb} " + self.goal',
+        hints,
+        (verb,),
+    )
 
 
 def grid(ink: Ink, rng: random.Random, n: int) -> Parts:
     """A cell of an n by n grid; every try gives the direction on both axes."""
     verb = rng.choice(words.TRY_VERBS)
-    q = rng.choice((f"A cell of a grid, a1 to {LETTERS[n - 1]}{n}, is marked.", f"Find the cell, a1 to {LETTERS[n - 1]}{n}."))
+    q = rng.choice(
+        (f"A cell of a grid, a1 to {LETTERS[n - 1]}{n}, is marked.", f"Find the cell, a1 to {LETTERS[n - 1]}{n}.")
+    )
     branches = [
-        f'if verb == "{verb}":', "    if x == self.goal:", '        return "found", 1.0, True, False, {}',
+        f'if verb == "{verb}":',
+        "    if x == self.goal:",
+        '        return "found", 1.0, True, False, {}',
         '    ew = "east" if self.goal[0] > x[:1] else "west" if self.goal[0] < x[:1] else "here"',
         '    ns = "north" if self.goal[1] > x[-1:] else "south" if self.goal[1] < x[-1:] else "here"',
         f'    return f"from {{x[:2]}}: {{ew}} {{ns}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
     ]
     setup = [f'self.goal = {ink.rng}.choice("{LETTERS[:n]}") + str({ink.rng}.randint(1, {n}))']
-    hints = [f"East is a later letter, north a higher digit, here is right: {verb} as told. Write \\boxed{{{verb} X}}.",
-             f"Keep what is here, move the rest as told: letters go east, digits north. \\boxed{{{verb} X}}."]
+    hints = [
+        f"East is a later letter, north a higher digit, here is right: {verb} as told. Write \\boxed{{{verb} X}}.",
+        f"Keep what is here, move the rest as told: letters go east, digits north. \\boxed{{{verb} X}}.",
+    ]
     return Parts(f"{q} \\\\boxed{{{{{verb} X}}}}.", setup, branches, f'"{verb} " + self.goal', hints, (verb,))
 
 
@@ -223,21 +295,33 @@ def walk(ink: Ink, rng: random.Random, n: int) -> Parts:
     warm, cold = rng.choice((("warmer", "colder"), ("nearer", "farther")))
     q = rng.choice(("Walk to the hidden spot.", "Find the spot on a plane.", "The spot is near."))
     r = ink.rng
-    setup = ["self.dx = self.dy = 0", "while self.dx == self.dy == 0:",
-             f"    self.dx, self.dy = {r}.randint(-{n}, {n}), {r}.randint(-{n}, {n})"]
+    setup = [
+        "self.dx = self.dy = 0",
+        "while self.dx == self.dy == 0:",
+        f"    self.dx, self.dy = {r}.randint(-{n}, {n}), {r}.randint(-{n}, {n})",
+    ]
     branches = [
         'moves = {"east": (1, 0), "west": (-1, 0), "north": (0, 1), "south": (0, -1)}',
-        f'if verb == "{verb}" and x in moves:', "    old = abs(self.dx) + abs(self.dy)",
+        f'if verb == "{verb}" and x in moves:',
+        "    old = abs(self.dx) + abs(self.dy)",
         "    self.dx, self.dy = self.dx - moves[x][0], self.dy - moves[x][1]",
-        "    new = abs(self.dx) + abs(self.dy)", "    if new == 0:", '        return "found", 1.0, True, False, {}',
+        "    new = abs(self.dx) + abs(self.dy)",
+        "    if new == 0:",
+        '        return "found", 1.0, True, False, {}',
         f'    word = "{warm}" if new < old else "{cold}"',
         f'    return f"going {{x}}: {{word}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
     ]
-    hints = [f"Keep the direction while it gets {warm}; when {cold}, turn back or aside. Write \\boxed{{{verb} X}}.",
-             f"Repeat a step that was {warm}. After {cold} take the opposite one. \\boxed{{{verb} X}}."]
-    solution = (f'"\\n".join(["{verb} east" if self.dx > 0 else "{verb} west"] * abs(self.dx)'
-                f' + ["{verb} north" if self.dy > 0 else "{verb} south"] * abs(self.dy))')
-    return Parts(f"{q} \\\\boxed{{{{{verb} X}}}} with east, west, north or south.", setup, branches, solution, hints, (verb,))
+    hints = [
+        f"Keep the direction while it gets {warm}; when {cold}, turn back or aside. Write \\boxed{{{verb} X}}.",
+        f"Repeat a step that was {warm}. After {cold} take the opposite one. \\boxed{{{verb} X}}.",
+    ]
+    solution = (
+        f'"\\n".join(["{verb} east" if self.dx > 0 else "{verb} west"] * abs(self.dx)'
+        f' + ["{verb} north" if self.dy > 0 else "{verb} south"] * abs(self.dy))'
+    )
+    return Parts(
+        f"{q} \\\\boxed{{{{{verb} X}}}} with east, west, north or south.", setup, branches, solution, hints, (verb,)
+    )
 
 
 def _lever(ink: Ink, rng: random.Random, n: int, q: str, on: str, off: str, hints: list[str], late: bool) -> Parts:
@@ -246,8 +330,11 @@ def _lever(ink: Ink, rng: random.Random, n: int, q: str, on: str, off: str, hint
     test = "self.last == self.goal" if late else "x == self.goal"
     branches = [f'if verb == "{pull}":', f'    word = "{on}" if {test} else "{off}"']
     branches += ["    self.last = x"] if late else []
-    branches += [f'    return f"with {{x[:1]}}: {{word}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
-                 f'if verb == "{say}":', *_answer(rng, "x == self.goal")]
+    branches += [
+        f'    return f"with {{x[:1]}}: {{word}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
+        f'if verb == "{say}":',
+        *_answer(rng, "x == self.goal"),
+    ]
     setup = [f'self.goal = {ink.rng}.choice("{letters}")'] + (['self.last = ""'] if late else [])
     opening = f"{levers} {_list(letters)}. {q} \\\\boxed{{{{{pull} a}}}} or \\\\boxed{{{{{say} X}}}}."
     hints = [h.format(pull=pull, say=say, on=on, off=off) for h in hints]
@@ -256,50 +343,79 @@ def _lever(ink: Ink, rng: random.Random, n: int, q: str, on: str, off: str, hint
 
 def lever(ink: Ink, rng: random.Random, n: int) -> Parts:
     """One of n levers acts; the others do nothing."""
-    on, off, what = rng.choice((("on", "off", "lights the lamp"), ("ring", "still", "rings the bell"),
-                                ("open", "shut", "opens the gate")))
-    hints = ["{pull} each one once until it says {on}, then {say} that one. Write \\boxed{{{say} X}}.",
-             "Never {pull} one twice. The one that gives {on} is the cause: \\boxed{{{say} X}}."]
+    on, off, what = rng.choice(
+        (("on", "off", "lights the lamp"), ("ring", "still", "rings the bell"), ("open", "shut", "opens the gate"))
+    )
+    hints = [
+        "{pull} each one once until it says {on}, then {say} that one. Write \\boxed{{{say} X}}.",
+        "Never {pull} one twice. The one that gives {on} is the cause: \\boxed{{{say} X}}.",
+    ]
     return _lever(ink, rng, n, rng.choice((f"One {what}.", f"Which one {what}?")), on, off, hints, False)
 
 
 def blocker(ink: Ink, rng: random.Random, n: int) -> Parts:
     """All levers act, save one."""
     on, off, what = rng.choice((("dark", "lit", "breaks the lamp"), ("dry", "flow", "stops the water")))
-    hints = ["{pull} each one once until it says {on}, then {say} that one. Write \\boxed{{{say} X}}.",
-             "Never {pull} one twice. The one that gives {on} is the cause: \\boxed{{{say} X}}."]
+    hints = [
+        "{pull} each one once until it says {on}, then {say} that one. Write \\boxed{{{say} X}}.",
+        "Never {pull} one twice. The one that gives {on} is the cause: \\boxed{{{say} X}}.",
+    ]
     return _lever(ink, rng, n, rng.choice((f"One {what}.", f"Which one {what}?")), on, off, hints, False)
 
 
 def late(ink: Ink, rng: random.Random, n: int) -> Parts:
     """One lever acts, and its effect is seen one pull later."""
     on, off, what = rng.choice((("on", "off", "lights the lamp"), ("ring", "still", "rings the bell")))
-    hints = ["The effect comes one {pull} late: after {on}, {say} the one before. Write \\boxed{{{say} X}}.",
-             "Each one once. When it says {on}, the one you did before is the cause: \\boxed{{{say} X}}."]
-    return _lever(ink, rng, n, rng.choice((f"One {what}, one turn late.", f"Which one {what}, a turn late?")),
-                  on, off, hints, True)
+    hints = [
+        "The effect comes one {pull} late: after {on}, {say} the one before. Write \\boxed{{{say} X}}.",
+        "Each one once. When it says {on}, the one you did before is the cause: \\boxed{{{say} X}}.",
+    ]
+    return _lever(
+        ink,
+        rng,
+        n,
+        rng.choice((f"One {what}, one turn late.", f"Which one {what}, a turn late?")),
+        on,
+        off,
+        hints,
+        True,
+    )
 
 
 def _compare(ink: Ink, rng: random.Random, n: int, best: str, worst: str, high: bool) -> Parts:
     verb, say = rng.choice(words.WEIGH_VERBS), rng.choice(words.SAY_VERBS)
     letters, things, win = LETTERS[:n], rng.choice(words.THINGS), best if high else worst
     word = {"heavy": "heavier", "light": "lighter", "tall": "taller", "short": "shorter"}[best]
-    most = {"heavier": "heaviest", "taller": "tallest"}[word] if high else {"heavier": "lightest", "taller": "shortest"}[word]
+    most = (
+        {"heavier": "heaviest", "taller": "tallest"}[word]
+        if high
+        else {"heavier": "lightest", "taller": "shortest"}[word]
+    )
     del win
     h = ink.hidden
     branches = [
         f'if verb == "{verb}" and len(words) == 3 and words[2] in self.{h} and x in self.{h}:',
-        "    y = words[2]", f"    top = x if self.{h}[x] >= self.{h}[y] else y",
+        "    y = words[2]",
+        f"    top = x if self.{h}[x] >= self.{h}[y] else y",
         f'    return f"of {{x}} {{y}} {{top}} is {word}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
-        f'if verb == "{say}":', *_answer(rng, "x == self.goal"),
+        f'if verb == "{say}":',
+        *_answer(rng, "x == self.goal"),
     ]
     pick = "max" if high else "min"
-    setup = [f"vals = {ink.rng}.sample(range(99), {n})", _zip(ink, n), f"self.goal = {pick}(self.{h}, key=self.{h}.get)"]
-    opening = (rng.choice((f"{things} {_list(letters)}. Which is the {most}?", f"Find the {most} of {_list(letters)}."))
-               + f" \\\\boxed{{{{{verb} a b}}}} or \\\\boxed{{{{{say} X}}}}.")
+    setup = [
+        f"vals = {ink.rng}.sample(range(99), {n})",
+        _zip(ink, n),
+        f"self.goal = {pick}(self.{h}, key=self.{h}.get)",
+    ]
+    opening = (
+        rng.choice((f"{things} {_list(letters)}. Which is the {most}?", f"Find the {most} of {_list(letters)}."))
+        + f" \\\\boxed{{{{{verb} a b}}}} or \\\\boxed{{{{{say} X}}}}."
+    )
     keep = "winner" if high else "loser"
-    hints = [f"Keep the {most} so far and {verb} it with a new one; after all, {say} it. Write \\boxed{{{say} X}}.",
-             f"{verb} the {keep} with the next letter until none is left. Then \\boxed{{{say} X}}."]
+    hints = [
+        f"Keep the {most} so far and {verb} it with a new one; after all, {say} it. Write \\boxed{{{say} X}}.",
+        f"{verb} the {keep} with the next letter until none is left. Then \\boxed{{{say} X}}.",
+    ]
     return Parts(opening, setup, branches, f'"{say} " + self.goal', hints, (verb, say), three_words=True)
 
 
@@ -319,49 +435,75 @@ def _places(ink: Ink, rng: random.Random, last: int, q: str, setup: list[str], s
     branches = [
         f'if verb == "{look}" and x in list("{"".join(map(str, range(1, last + 1)))}"):',
         f'    return f"at {{x[0]}} is {{{show}}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
-        f'if verb == "{say}":', *_answer(rng, "x == self.goal"),
+        f'if verb == "{say}":',
+        *_answer(rng, "x == self.goal"),
     ]
     opening = f"{q} \\\\boxed{{{{{look} 1}}}} to {last}, or \\\\boxed{{{{{say} N}}}}."
-    return Parts(opening, setup, branches, f'"{say} " + self.goal', [h.format(look=look, say=say) for h in hints],
-                 (look, say))
+    return Parts(
+        opening, setup, branches, f'"{say} " + self.goal', [h.format(look=look, say=say) for h in hints], (look, say)
+    )
 
 
 def repeat(ink: Ink, rng: random.Random, n: int) -> Parts:
     """A row of digits with period n; the place asked for lies beyond what may be seen."""
     last = n + rng.choice((1, 2))
     h, r = ink.hidden, ink.rng
-    setup = [f"self.{h} = [{r}.randint(0, 9) for _ in range({n})]", f"k = {r}.randint({last + 1}, {last + n})",
-             f"self.goal = str(self.{h}[(k - 1) % {n}])"]
+    setup = [
+        f"self.{h} = [{r}.randint(0, 9) for _ in range({n})]",
+        f"k = {r}.randint({last + 1}, {last + n})",
+        f"self.goal = str(self.{h}[(k - 1) % {n}])",
+    ]
     q = rng.choice((f"Digits repeat after {n}. Which is at {{k}}?", f"A row of period {n}: what is at {{k}}?"))
-    hints = [f"Go back by {n} from the place asked for, {{look}} there, then \\boxed{{{{{{say}} N}}}}.",
-             f"{{look}} at the place that lies a multiple of {n} before, and {{say}} it. Write \\boxed{{{{{{say}} N}}}}."]
+    hints = [
+        f"Go back by {n} from the place asked for, {{look}} there, then \\boxed{{{{{{say}} N}}}}.",
+        f"{{look}} at the place that lies a multiple of {n} before, and {{say}} it. Write \\boxed{{{{{{say}} N}}}}.",
+    ]
     return _places(ink, rng, last, q, setup, f"self.{h}[(int(x[0]) - 1) % {n}]", hints)
 
 
 def mirror(ink: Ink, rng: random.Random, n: int) -> Parts:
     """A row of 2n digits that reads the same from both ends."""
     h, r = ink.hidden, ink.rng
-    setup = [f"self.{h} = [{r}.randint(0, 9) for _ in range({n})]", f"k = {r}.randint({n + 1}, {2 * n})",
-             f"self.goal = str(self.{h}[{2 * n} - k])"]
-    q = rng.choice((f"{2 * n} digits read the same both ways. Which is at {{k}}?", f"A mirror row of {2 * n}: what is at {{k}}?"))
-    hints = [f"{{look}} at {2 * n + 1} minus the place asked for, then \\boxed{{{{{{say}} N}}}}.",
-             f"The mirror place is {2 * n + 1} less the place. {{look}} there, and {{say}} it: \\boxed{{{{{{say}} N}}}}."]
+    setup = [
+        f"self.{h} = [{r}.randint(0, 9) for _ in range({n})]",
+        f"k = {r}.randint({n + 1}, {2 * n})",
+        f"self.goal = str(self.{h}[{2 * n} - k])",
+    ]
+    q = rng.choice(
+        (f"{2 * n} digits read the same both ways. Which is at {{k}}?", f"A mirror row of {2 * n}: what is at {{k}}?")
+    )
+    hints = [
+        f"{{look}} at {2 * n + 1} minus the place asked for, then \\boxed{{{{{{say}} N}}}}.",
+        f"The mirror place is {2 * n + 1} less the place. {{look}} there, and {{say}} it: \\boxed{{{{{{say}} N}}}}.",
+    ]
     return _places(ink, rng, n, q, setup, f"self.{h}[int(x[0]) - 1]", hints)
 
 
 def climb(ink: Ink, rng: random.Random, n: int) -> Parts:
     """Places 1 to n; the height falls by one with each step from a hidden top of height 9."""
     verb = rng.choice(words.TRY_VERBS)
-    q = rng.choice((f"Heights 1 to {n} fall by 1 around a top of 9.", f"Find the top: 9 high, 1 less each step, 1 to {n}."))
+    q = rng.choice(
+        (f"Heights 1 to {n} fall by 1 around a top of 9.", f"Find the top: 9 high, 1 less each step, 1 to {n}.")
+    )
     branches = [
         f'if verb == "{verb}" and x.isdecimal() and len(x) < 3:',
-        "    n = 9 - abs(int(x) - self.goal)", "    if n == 9:", '        return "top", 1.0, True, False, {}',
+        "    n = 9 - abs(int(x) - self.goal)",
+        "    if n == 9:",
+        '        return "top", 1.0, True, False, {}',
         f'    return f"at {{x}} {{n}} high. {{{ink.left}}} left.", 0.0, False, out, {{}}',
     ]
-    hints = [f"What lacks to 9 is how far the top is: {verb} that far up or down. Write \\boxed{{{verb} N}}.",
-             f"9 less the height is the distance. {verb} one side, then the other. \\boxed{{{verb} N}}."]
-    return Parts(f"{q} \\\\boxed{{{{{verb} N}}}}.", [f"self.goal = {ink.rng}.randint(1, {n})"], branches,
-                 f'"{verb} " + str(self.goal)', hints, (verb,))
+    hints = [
+        f"What lacks to 9 is how far the top is: {verb} that far up or down. Write \\boxed{{{verb} N}}.",
+        f"9 less the height is the distance. {verb} one side, then the other. \\boxed{{{verb} N}}.",
+    ]
+    return Parts(
+        f"{q} \\\\boxed{{{{{verb} N}}}}.",
+        [f"self.goal = {ink.rng}.randint(1, {n})"],
+        branches,
+        f'"{verb} " + str(self.goal)',
+        hints,
+        (verb,),
+    )
 
 
 @dataclass(frozen=True)

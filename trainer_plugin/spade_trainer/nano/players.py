@@ -182,13 +182,17 @@ class Seen:
         if self.family == "twin":
             return next((str(v) for v in values if values.count(v) == 2), None)
         if self.family == "odd":
-            return next((c for c, v in known.items() if len(values) > 2 and values.count(v) == 1
-                         and len(set(values)) == 2), None)
+            return next(
+                (c for c, v in known.items() if len(values) > 2 and values.count(v) == 1 and len(set(values)) == 2),
+                None,
+            )
         return self._cause()
 
     def _asked(self) -> list[str]:
         """The places that the question of `value` or `total` names."""
-        match = re.search(r"does (\w) hide|is in (\w)\?|digit in (\w)\.|(\w) plus (\w)|(?:in|of) (\w) and (\w)", self.opening)
+        match = re.search(
+            r"does (\w) hide|is in (\w)\?|digit in (\w)\.|(\w) plus (\w)|(?:in|of) (\w) and (\w)", self.opening
+        )
         if match is None:
             raise ValueError(f"no place is asked for in {self.opening!r}")
         return [group for group in match.groups() if group]
@@ -254,7 +258,9 @@ class Seen:
 
     def _stride(self, rng: random.Random) -> str:
         """The direction that comes nearer to most of the remaining targets; the last one if it is as good."""
-        gain = {d: sum(_norm((a - x, b - y)) < _norm((a, b)) for a, b in self.targets) for d, (x, y) in DIRECTIONS.items()}
+        gain = {
+            d: sum(_norm((a - x, b - y)) < _norm((a, b)) for a, b in self.targets) for d, (x, y) in DIRECTIONS.items()
+        }
         top = [d for d, g in gain.items() if g == max(gain.values())]
         return self.last_word if self.last_word in top else rng.choice(top)
 

@@ -50,8 +50,16 @@ def held_out(family: str, size: int, turns: int) -> bool:
     return (size, turns) in held_out_combinations(family)
 
 
-def draw(rng: random.Random, noun: str, *, family: str | None = None, skill: str | None = None,
-         size: int | None = None, turns: int | None = None, kept: bool = False) -> Design:
+def draw(
+    rng: random.Random,
+    noun: str,
+    *,
+    family: str | None = None,
+    skill: str | None = None,
+    size: int | None = None,
+    turns: int | None = None,
+    kept: bool = False,
+) -> Design:
     """Draw a program; what is given is kept, the rest is random. `kept` draws held-out combinations only."""
     names = [f for f in FAMILIES if (skill is None or FAMILIES[f].skill == skill) and family in (None, f)]
     for _ in range(1000):
@@ -74,10 +82,19 @@ def _write(rng: random.Random, family: str, size: int, turns: int, noun: str) ->
     lines = ["import random", "import re", ""] if rng.random() < 0.15 else []
     lines += [
         f"class {noun}Env:",
-        f"    def __init__(self, max_turns={turns}, **kwargs):", "        self.max_turns = max_turns", "",
-        "    def reset(self, seed=None):", f"        {ink.rng} = random.Random(seed)", f"        {reset_line}",
-        *_indent(parts.setup), f'        return f"{text}", {{}}', "",
-        "    def step(self, action):", *_indent(counting), *_indent(reading), *_indent(parts.branches),
+        f"    def __init__(self, max_turns={turns}, **kwargs):",
+        "        self.max_turns = max_turns",
+        "",
+        "    def reset(self, seed=None):",
+        f"        {ink.rng} = random.Random(seed)",
+        f"        {reset_line}",
+        *_indent(parts.setup),
+        f'        return f"{text}", {{}}',
+        "",
+        "    def step(self, action):",
+        *_indent(counting),
+        *_indent(reading),
+        *_indent(parts.branches),
         f'        return f"{rng.choice(("unknown", "no such move", "what"))}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
     ]
     if rng.random() < 0.6:

@@ -76,9 +76,7 @@ class Model:
 
     def prompt(self, messages: Sequence[dict[str, str]]) -> list[int]:
         """Encode messages with the opening of the assistant's turn."""
-        return list(
-            self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False)
-        )
+        return list(self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False))
 
     def text(self, tokens: Sequence[int]) -> str:
         """Decode an answer without its end."""

@@ -77,12 +77,23 @@ def build(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalL
     """Return an untrained model."""
     torch.manual_seed(recipe.seed)
     end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
-    return Qwen3ForCausalLM(Qwen3Config(
-        vocab_size=len(tokenizer), hidden_size=recipe.hidden, intermediate_size=recipe.intermediate,
-        num_hidden_layers=recipe.layers, num_attention_heads=recipe.heads, num_key_value_heads=recipe.heads,
-        head_dim=32, max_position_embeddings=1024, tie_word_embeddings=True, attn_implementation="sdpa",
-        eos_token_id=end, pad_token_id=pad, bos_token_id=None,
-    ))
+    return Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=recipe.hidden,
+            intermediate_size=recipe.intermediate,
+            num_hidden_layers=recipe.layers,
+            num_attention_heads=recipe.heads,
+            num_key_value_heads=recipe.heads,
+            head_dim=32,
+            max_position_embeddings=1024,
+            tie_word_embeddings=True,
+            attn_implementation="sdpa",
+            eos_token_id=end,
+            pad_token_id=pad,
+            bos_token_id=None,
+        )
+    )
 
 
 def batches(rows: Sequence[Row], recipe: Recipe) -> list[list[Row]]:
@@ -153,7 +164,11 @@ def fit(model: Qwen3ForCausalLM, rows: Sequence[Row], recipe: Recipe, pad: int, 
     model.train()
     for step, group in enumerate(plan):
         progress = step / len(plan)
-        rate = recipe.learning_rate * min(1.0, (step + 1) / recipe.warmup) * (0.05 + 0.475 * (1 + math.cos(math.pi * progress)))
+        rate = (
+            recipe.learning_rate
+            * min(1.0, (step + 1) / recipe.warmup)
+            * (0.05 + 0.475 * (1 + math.cos(math.pi * progress)))
+        )
         tokens, weights = tensors(group, pad)
         learned = _learned(weights[:, 1:])
         weight = weights[:, 1:][learned]

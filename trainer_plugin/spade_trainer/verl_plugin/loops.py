@@ -20,9 +20,9 @@ from spade_envs.sandbox import default_pool
 from spade_trainer import prompts
 from spade_trainer.config import SpadeConfig
 from spade_trainer.design import Job, Reply, design
+from spade_trainer.generation.generator import Answer
 from spade_trainer.method.seeding import derive
 from spade_trainer.plays import PLAYER, complete
-from spade_trainer.generation.generator import Answer
 from spade_trainer.toolcalls import contract_text, without_thinking
 from spade_trainer.verl_plugin.dialogue import ContextFull, Dialogue
 
