@@ -55,14 +55,14 @@ def _flatdim(space: UnicodeText) -> int:
 
 
 @utils.flatten.register(UnicodeText)
-def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:
+def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:  # type: ignore[misc]  # the fallback is generic
     points = np.full(space.max_length, _PADDING, dtype=np.int32)
     points[: len(x)] = [ord(character) for character in x]
     return points
 
 
 @utils.unflatten.register(UnicodeText)
-def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:
+def _unflatten(space: UnicodeText, x: NDArray[np.int32]) -> str:  # type: ignore[misc]
     return "".join(chr(point) for point in x if point != _PADDING)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import string
 import types
-from _string import formatter_field_name_split  # type: ignore[import-not-found]
+from _string import formatter_field_name_split
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,7 +25,27 @@ OPERATORS = frozenset(
 )  # fmt: skip
 """Special methods that a class may define, and that may be called by name."""
 READABLE = frozenset(
-    ["__class__", "__name__", "__qualname__", "__doc__", "__members__", "__annotations__", "__dataclass_fields__", "__slots__", "__version__", "__author__", "__match_args__", "__debug__", "__hash__", "__cause__", "__context__", "__notes__", "__args__", "__origin__", "__all__"]
+    [
+        "__class__",
+        "__name__",
+        "__qualname__",
+        "__doc__",
+        "__members__",
+        "__annotations__",
+        "__dataclass_fields__",
+        "__slots__",
+        "__version__",
+        "__author__",
+        "__match_args__",
+        "__debug__",
+        "__hash__",
+        "__cause__",
+        "__context__",
+        "__notes__",
+        "__args__",
+        "__origin__",
+        "__all__",
+    ]
 )
 """Special attributes that may be read."""
 GUARDED = frozenset({"format", "format_map", "obj"})

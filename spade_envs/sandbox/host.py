@@ -213,7 +213,7 @@ class Worker:
                 raise _Violation("bytes after the answers")
             return received
 
-        return self._guarded(exchange, received)  # type: ignore[no-any-return]
+        return self._guarded(exchange, received)
 
     def _guarded(self, exchange: Callable[[], Any], received: list[Item]) -> Any:
         """Run an exchange; whatever goes wrong ends the worker."""

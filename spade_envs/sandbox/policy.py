@@ -117,7 +117,7 @@ class Policy(RestrictingNodeTransformer):
             visited.value = self._call(node, "_write_", [visited.value])
         return visited
 
-    def _call(self, at: ast.AST, function: str, arguments: list[ast.expr]) -> ast.Call:
+    def _call(self, at: ast.expr, function: str, arguments: list[ast.expr]) -> ast.Call:
         call = ast.Call(ast.Name(function, ast.Load()), arguments, [])
         copy_locations(call, at)
         return call

@@ -419,10 +419,7 @@ class Pool:
             self._live[loaded] = None
 
     def _evict_one(self) -> bool:
-        for other in sorted(self._live, key=lambda one: one.last_used):
-            if other._evict():
-                return True
-        return False
+        return any(other._evict() for other in sorted(self._live, key=lambda one: one.last_used))
 
     def _end_idle(self) -> None:
         now = time.monotonic()

@@ -69,7 +69,7 @@ class Runner:
         try:
             self.code = policy.compile_program(request.source, guarded=request.guarded, extras=request.extras)
             stage = "load"
-            generator, namespace = self._namespace(0)
+            _, namespace = self._namespace(0)
             found = self._class(namespace)
             self._instance(found, {}, 0)
         except PolicyViolation as error:
@@ -300,8 +300,8 @@ def _plain(value: Any, path: str, depth: int, budget: list[int]) -> Any:
         return {_key(key, path): _plain(item, f"{path}[{_key(key, path)!r}]", depth + 1, budget)
                 for key, item in dict.items(value)}  # fmt: skip
     if isinstance(value, (list, tuple)):
-        base = list if isinstance(value, list) else tuple
-        return [_plain(item, f"{path}[{index}]", depth + 1, budget) for index, item in enumerate(base.__iter__(value))]
+        items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+        return [_plain(item, f"{path}[{index}]", depth + 1, budget) for index, item in enumerate(items)]
     scalar = _scalar(value)
     if scalar is not value:
         return _plain(scalar, path, depth + 1, budget)

@@ -133,9 +133,9 @@ def test_make_vec_gives_our_vector_environment():
     vector.close()
     with pytest.raises(ValueError, match="shared memory cannot hold text"):
         SpadeVectorEnv(RECORD, num_envs=2, shared_memory=True)
+    two = SpadeVectorEnv(RECORD, num_envs=2)
+    two.reset(seed=0)
     with pytest.raises(ValueError, match="expected 2 actions"):
-        two = SpadeVectorEnv(RECORD, num_envs=2)
-        two.reset(seed=0)
         two.step(["a"])
 
 

@@ -238,7 +238,7 @@ def test_a_total_budget_ends_a_program_that_is_slow_in_every_call():
 
 def test_without_seccomp_nothing_untrusted_runs_but_trusted_programs_do(monkeypatch):
     monkeypatch.setattr(seal, "supported", lambda: "this kernel has no seccomp filters")
-    with Pool() as pool, pytest.raises(SandboxUnavailable, match="no seccomp filters.*trusted=True"):
+    with Pool() as pool, pytest.raises(SandboxUnavailable, match=r"no seccomp filters.*trusted=True"):
         pool.load(GUESS)
     assert status()["available"] is False
     with Pool(trusted=True) as pool:

@@ -117,14 +117,9 @@ def _summarise(console: Console, run: runs.Run, top: int = 10) -> None:
         best = store.leaderboard(run=run.id, n=top)
         path = reports.write_report(store, run.id, run.directory / "report.html")
     table = Table(title="Environments with the highest regret", title_justify="left")
-    for column, justify in (
-        ("environment", "left"),
-        ("skill", "left"),
-        ("regret", "right"),
-        ("win rate", "right"),
-        ("hinted", "right"),
-    ):
-        table.add_column(column, justify=justify, no_wrap=column == "environment")
+    for column in ("environment", "skill", "regret", "win rate", "hinted"):
+        text = column in ("environment", "skill")
+        table.add_column(column, justify="left" if text else "right", no_wrap=column == "environment")
     for row in best:
         table.add_row(row.id, row.skill or "", *map(reports.number, (row.regret, row.win_rate, row.win_rate_hinted)))
     console.print(table)

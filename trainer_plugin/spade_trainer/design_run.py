@@ -241,7 +241,9 @@ class Designing:
             messages,
             seeding.derive("design", self.config.seed, run, slot.index),
             prompt_version=self.prompts.version(name),
-            document=document and {"sha256": document.sha256, "title": document.title, "text": document.text},
+            document=None
+            if document is None
+            else {"sha256": document.sha256, "title": document.title, "text": document.text},
             parents=tuple(seed.id for seed in seeds),
         )
 

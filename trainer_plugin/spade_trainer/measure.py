@@ -250,6 +250,16 @@ class Measuring:
                     if (self.config.seed + i, hinted) not in played:
                         yield Job(target, self.config.seed + i, hinted, keep=i < self.config.transcripts)
 
+    def _played(self, run: int, target: Target) -> set[tuple[int, bool]]:
+        """Return seed and arm of the plays that the run has of a target; those with another hint do not count."""
+        rows = self.registry.connection().execute(
+            "SELECT p.seed, p.hint IS NOT NULL FROM plays AS p JOIN environments AS e ON e.id = p.environment "
+            "LEFT JOIN hints AS h ON h.id = p.hint "
+            "WHERE e.env_id = ? AND p.run = ? AND (p.hint IS NULL OR h.text = ?)",
+            (target.id, run, target.hint),
+        )
+        return {(seed, bool(hinted)) for seed, hinted in rows}
+
     def _row(self, run: int, job: Job, played: Played) -> Play:
         return Play(
             environment=job.target.id,

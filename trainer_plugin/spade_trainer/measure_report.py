@@ -122,11 +122,8 @@ def _summary(result: Measured) -> str:
 
 def _comparison(first: Measured, other: Measured) -> str:
     """Compare two models on the environments that both have a win rate for, pairwise."""
-    gaps = [
-        other.measurements[one].win_rate - measured.win_rate
-        for one, measured in first.measurements.items()
-        if measured.win_rate is not None and other.measurements[one].win_rate is not None
-    ]
+    pairs = [(measured.win_rate, other.measurements[one].win_rate) for one, measured in first.measurements.items()]
+    gaps = [after - before for before, after in pairs if before is not None and after is not None]
     return f"{other.policy} minus {first.policy}: win rate {_pm(*mean(gaps), sign=True)} over {len(gaps)} environments"
 
 

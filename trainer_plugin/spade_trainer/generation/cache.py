@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from transformers import PreTrainedConfig
@@ -205,8 +206,11 @@ class RowCache(Cache):
         self._forget(row)
         return row
 
+    def _own_layers(self) -> list[Any]:
+        return list(self.layers)
+
     def _resize(self, n_rows: int, length: int) -> None:
-        for layer in self.layers:
+        for layer in self._own_layers():
             layer.resize(n_rows, length)
         self.rows.extend(Row(i) for i in range(len(self.rows), n_rows))
         self.n_rows, self.length = n_rows, length
@@ -218,14 +222,14 @@ class RowCache(Cache):
         del row.hashes[keep:]
 
     def _copy(self, source: int, target: int, length: int) -> None:
-        for layer in self.layers:
+        for layer in self._own_layers():
             for states in (layer.keys, layer.values):
                 if states is not None:
                     states[target, :, :length] = states[source, :, :length]
 
     def _swap(self, one: Row, other: Row) -> None:
         width = max(one.filled, other.filled)
-        for layer in self.layers:
+        for layer in self._own_layers():
             for states in (layer.keys, layer.values):
                 if states is not None:
                     pair = states[[one.index, other.index], :, :width]

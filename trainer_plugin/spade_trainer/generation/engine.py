@@ -123,8 +123,7 @@ class Engine:
         self, prompts: Sequence[Sequence[int]], sampling_params: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     ) -> list[Generation]:
         """Answer many prompts, with one set of parameters or one per prompt, and wait for all of them."""
-        shared = isinstance(sampling_params, Mapping)
-        each = [sampling_params] * len(prompts) if shared else sampling_params
+        each = [sampling_params] * len(prompts) if isinstance(sampling_params, Mapping) else sampling_params
         futures = [self.submit(prompt, params) for prompt, params in zip(prompts, each, strict=True)]
         return [future.result() for future in futures]
 

@@ -24,7 +24,31 @@ SKILLS = sorted({family.skill for family in FAMILIES.values()})
 SHARES = {"designer": 0.27, "hint": 0.07, "player": 0.66}
 HINTED_CARE = 1.0
 WEAK_CARE = (0.1, 0.8)
-FILLER = ["the", "a", "of", "in", "and", "on", "with", "water", "light", "old", "long", "small", "day", "stone", "way", "under", "over", "first", "each", "other", "wind", "house", "time"]
+FILLER = [
+    "the",
+    "a",
+    "of",
+    "in",
+    "and",
+    "on",
+    "with",
+    "water",
+    "light",
+    "old",
+    "long",
+    "small",
+    "day",
+    "stone",
+    "way",
+    "under",
+    "over",
+    "first",
+    "each",
+    "other",
+    "wind",
+    "house",
+    "time",
+]
 
 
 def draw_demo(rng: random.Random) -> tuple[str, list[Message]]:

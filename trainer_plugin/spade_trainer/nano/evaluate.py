@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoTokenizer, Qwen3ForCausalLM
@@ -70,7 +71,8 @@ def load(path: Path | str = MODEL) -> Model:
     """Load a nano model for evaluation."""
     model = Qwen3ForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="sdpa")
     tokenizer = AutoTokenizer.from_pretrained(path)
-    return Model(Engine(model, eos_token_ids=[tokenizer.convert_tokens_to_ids("<|im_end|>")]), tokenizer)
+    end: Any = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    return Model(Engine(model, eos_token_ids=[end]), tokenizer)
 
 
 def unseen_document(rng: random.Random) -> Document:

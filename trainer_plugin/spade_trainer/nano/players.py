@@ -168,10 +168,10 @@ class Seen:
         """What follows from what was seen, or None."""
         known = self.known
         if self.family in ("largest", "where_most"):
-            top = max(known, key=known.get)
+            top = max(known, key=known.__getitem__)
             return str(known[top]) if self.family == "largest" else top
         if self.family in ("smallest", "where_least"):
-            low = min(known, key=known.get)
+            low = min(known, key=known.__getitem__)
             return str(known[low]) if self.family == "smallest" else low
         if self.family in ("value", "total"):
             asked = self._asked()

@@ -7,8 +7,9 @@ environments program by program in the sealed pool. Prompts come from `spade_tra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -74,9 +75,13 @@ class Model:
         generations = self.engine.generate_batch(prompts, params)
         return [self.text(one.token_ids) if one.stop_reason == "stop" else None for one in generations]
 
-    def prompt(self, messages: Sequence[dict[str, str]]) -> list[int]:
+    def prompt(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Encode messages with the opening of the assistant's turn."""
-        return list(self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False))
+        return list(
+            self.tokenizer.apply_chat_template(
+                [dict(one) for one in messages], add_generation_prompt=True, return_dict=False
+            )
+        )
 
     def text(self, tokens: Sequence[int]) -> str:
         """Decode an answer without its end."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -76,7 +77,8 @@ def demonstrations(tokenizer: PreTrainedTokenizerFast, recipe: Recipe) -> list[R
 def build(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
     """Return an untrained model."""
     torch.manual_seed(recipe.seed)
-    end, pad = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+    ends: list[Any] = [tokenizer.convert_tokens_to_ids(token) for token in ("<|im_end|>", "<|endoftext|>")]
+    end, pad = ends
     return Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),
@@ -88,7 +90,7 @@ def build(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalL
             head_dim=32,
             max_position_embeddings=1024,
             tie_word_embeddings=True,
-            attn_implementation="sdpa",
+            attn_implementation="sdpa",  # type: ignore[call-arg]  # of the base class
             eos_token_id=end,
             pad_token_id=pad,
             bos_token_id=None,
@@ -156,7 +158,9 @@ def fast_autocast() -> torch.autocast:
     return torch.autocast("cpu", torch.bfloat16, enabled=torch.cpu._is_amx_tile_supported())
 
 
-def fit(model: Qwen3ForCausalLM, rows: Sequence[Row], recipe: Recipe, pad: int, log=print) -> Qwen3ForCausalLM:
+def fit(
+    model: Qwen3ForCausalLM, rows: Sequence[Row], recipe: Recipe, pad: int, log: Callable[[str], None] = print
+) -> Qwen3ForCausalLM:
     """Train in one pass over `rows`."""
     plan = batches(rows, recipe)
     optimizers = optimisers(model, recipe.learning_rate)

@@ -31,7 +31,7 @@ class Dialogue:
     """
 
     def __init__(self, loop: AgentLoopBase, sampling: dict[str, Any]):
-        self._loop = loop
+        self._loop: Any = loop
         self._sampling = sampling
         self._builder = loop.continuous_token_builder
         self._request_id = uuid4().hex

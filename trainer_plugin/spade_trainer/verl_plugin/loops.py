@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
@@ -31,7 +32,7 @@ from spade_trainer.verl_plugin.dialogue import ContextFull, Dialogue
 class DesignerLoop(AgentLoopBase):
     """One output per program written; the last output carries the whole design."""
 
-    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:  # type: ignore[override]
         """Fill the slot that `row["job"]` describes."""
         data = row["job"]
         job = Job(**data["job"])
@@ -39,7 +40,7 @@ class DesignerLoop(AgentLoopBase):
         dialogues: list[Dialogue] = []
 
         async def ask(
-            messages: list[prompts.Message], *, purpose: str, temperature: float, max_tokens: int, seed: int
+            messages: Sequence[prompts.Message], *, purpose: str, temperature: float, max_tokens: int, seed: int
         ) -> Reply:
             dialogue = Dialogue(self, sampling_params)
             try:
@@ -64,7 +65,7 @@ class DesignerLoop(AgentLoopBase):
 class PlayerLoop(AgentLoopBase):
     """One output: the play."""
 
-    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:  # type: ignore[override]
         """Play the environment that `row["job"]` describes, from the seed of this session."""
         job, number = row["job"], int(row["session_id"])
         play = _Play(self, sampling_params, job, number)

@@ -117,9 +117,9 @@ class SpadeTrainer(PPOTrainerSync):
         micro = 1 if actor.use_dynamic_bsz else actor.ppo_micro_batch_size_per_gpu
         return dp_size * self.spade.updates_per_step * micro
 
-    def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], **kwargs: Any) -> KVBatchMeta:
+    def _balance_batch(self, batch: KVBatchMeta, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> KVBatchMeta:
         """Sort each rank's rows by length: without packing, a micro-batch is as long as its longest row."""
-        batch = super()._balance_batch(batch, metrics, **kwargs)
+        batch = super()._balance_batch(batch, metrics, *args, **kwargs)
         if self.spade.updates_per_step == 1 and not self.config.actor_rollout_ref.actor.use_dynamic_bsz:
             share = len(batch) // (max(self.actor_rollout_wg._dispatch_info["actor"]) + 1)
             lengths = [tag["seq_len"] for tag in batch.tags]
@@ -145,9 +145,8 @@ class SpadeTrainer(PPOTrainerSync):
         state = self.checkpoints.load(self.config, self.global_steps)
         if state is not None:
             self.round.load_state_dict(state["round"])
-        self.ledger.begin(
-            OmegaConf.to_container(self.config, resolve=True), self.global_steps, state and state["ledger"]
-        )
+        configuration: Any = OmegaConf.to_container(self.config, resolve=True)
+        self.ledger.begin(configuration, self.global_steps, state and state["ledger"])
 
     # -- the round -----------------------------------------------------------------------------------------------
 
@@ -269,9 +268,8 @@ class SpadeTrainer(PPOTrainerSync):
         data = tu.get_tensordict(batch)
         tu.assign_non_tensor_data(data, "global_steps", self.global_steps)
         self._submit_batch_to_rollout(data)
-        done, _ = self.replay_buffer.buffer.sample(
-            global_steps=self.global_steps, partition_id=PARTITION, batch_size=len(rows)
-        )
+        waiting: Any = self.replay_buffer
+        done, _ = waiting.buffer.sample(global_steps=self.global_steps, partition_id=PARTITION, batch_size=len(rows))
         order = sorted(range(len(done.keys)), key=lambda i: _place(done.keys[i]))
         return KVBatchMeta(
             partition_id=PARTITION, keys=[done.keys[i] for i in order], tags=[done.tags[i] for i in order]

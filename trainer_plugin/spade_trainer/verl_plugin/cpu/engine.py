@@ -22,6 +22,6 @@ EngineRegistry.register(model_type="language_model", backend=["fsdp", "fsdp2"], 
     transformer_impl.FSDPEngineWithLMHead
 )
 _policy = transformer_impl.CPUOffloadPolicy
-transformer_impl.CPUOffloadPolicy = lambda pin_memory=True: _policy(pin_memory=False)
+transformer_impl.CPUOffloadPolicy = lambda pin_memory=True: _policy(pin_memory=False)  # type: ignore[misc, assignment]
 if "RANK" in os.environ:
     torch.set_num_threads(share_of_cores())

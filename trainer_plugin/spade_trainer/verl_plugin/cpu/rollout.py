@@ -74,7 +74,7 @@ class CPUReplica(RolloutReplica):
         config = self.config
         path = getattr(self.model_config, "local_path", None) or self.model_config.path
         options = {"name": server_name(self.replica_rank), "num_cpus": 0, "max_concurrency": CONCURRENCY}
-        server = (
+        server: Any = (
             ray.remote(CPUServer)
             .options(**options)
             .remote(
