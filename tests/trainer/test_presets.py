@@ -41,6 +41,9 @@ def test_a_preset_passes_verls_own_validation(name):
         assert rank in VLLM_LORA_RANKS
         # verl asks an installed vLLM for the ranks it takes; every other check is the same for SGLang.
         config = presets.compose(name, ["actor_rollout_ref.rollout.name=sglang"])
+    if name == "smollm2-135m":
+        # Its path is the unpacked model's, which is a large download that this check does not need.
+        config = presets.compose(name, ["actor_rollout_ref.model.path=anywhere"])
     validate_config(config, need_reference_policy(config), need_critic(config))
     assert not need_critic(config)
     omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
