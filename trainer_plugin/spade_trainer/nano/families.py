@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from spade_trainer.nano import words
 
@@ -27,8 +27,6 @@ class Parts:
     solution: str
     hints: list[str]
     verbs: tuple[str, ...]
-    three_words: bool = False
-    state: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -140,22 +138,6 @@ def value(ink: Ink, rng: random.Random, n: int) -> Parts:
     return _reveal(ink, rng, n, q, setup, "digit", hint)
 
 
-def total(ink: Ink, rng: random.Random, n: int) -> Parts:
-    """The sum of two named places."""
-    q = rng.choice(("What is {p} plus {q}?", "Add the digits in {p} and {q}.", "Find the sum of {p} and {q}."))
-    setup = [
-        f"vals = [{ink.rng}.randint(0, 9) for _ in range({n})]",
-        _zip(ink, n),
-        f'p, q = {ink.rng}.sample("{LETTERS[:n]}", 2)',
-        f"self.goal = str(self.{ink.hidden}[p] + self.{ink.hidden}[q])",
-    ]
-    hint = [
-        "{look} at the two named places only, then {say} the sum. Write \\boxed{{{say} {form}}}.",
-        "Two times {look}, at the places asked for; then add and \\boxed{{{say} {form}}}.",
-    ]
-    return _reveal(ink, rng, n, q, setup, "digit", hint)
-
-
 def odd(ink: Ink, rng: random.Random, n: int) -> Parts:
     """All places hide the same digit, save one."""
     q = rng.choice(("One differs: which?", "All are equal save one. Which?", "Find the odd one out."))
@@ -169,23 +151,6 @@ def odd(ink: Ink, rng: random.Random, n: int) -> Parts:
         "Never {look} twice at one place. When one differs from the rest, \\boxed{{{say} X}}.",
     ]
     return _reveal(ink, rng, n, q, setup, "letter", hint)
-
-
-def twin(ink: Ink, rng: random.Random, n: int) -> Parts:
-    """Exactly one digit occurs twice."""
-    q = rng.choice(("Which digit is there twice?", "One digit comes twice: which?", "Find the double digit."))
-    setup = [
-        f"vals = {ink.rng}.sample(range(10), {n - 1})",
-        "self.goal = str(vals[0])",
-        "vals.append(vals[0])",
-        f"{ink.rng}.shuffle(vals)",
-        _zip(ink, n),
-    ]
-    hint = [
-        "{look} at new places until a digit comes again, then {say} it. Write \\boxed{{{say} {form}}}.",
-        "Never {look} twice at one place. The digit seen two times is what you {say}: \\boxed{{{say} {form}}}.",
-    ]
-    return _reveal(ink, rng, n, q, setup, "digit", hint)
 
 
 def where_most(ink: Ink, rng: random.Random, n: int) -> Parts:
@@ -324,18 +289,16 @@ def walk(ink: Ink, rng: random.Random, n: int) -> Parts:
     )
 
 
-def _lever(ink: Ink, rng: random.Random, n: int, q: str, on: str, off: str, hints: list[str], late: bool) -> Parts:
+def _lever(ink: Ink, rng: random.Random, n: int, q: str, on: str, off: str, hints: list[str]) -> Parts:
     pull, say, levers = rng.choice(words.PULL_VERBS), rng.choice(words.SAY_VERBS), rng.choice(words.LEVERS)
     letters = LETTERS[:n]
-    test = "self.last == self.goal" if late else "x == self.goal"
-    branches = [f'if verb == "{pull}":', f'    word = "{on}" if {test} else "{off}"']
-    branches += ["    self.last = x"] if late else []
+    branches = [f'if verb == "{pull}":', f'    word = "{on}" if x == self.goal else "{off}"']
     branches += [
         f'    return f"with {{x[:1]}}: {{word}}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
         f'if verb == "{say}":',
         *_answer(rng, "x == self.goal"),
     ]
-    setup = [f'self.goal = {ink.rng}.choice("{letters}")'] + (['self.last = ""'] if late else [])
+    setup = [f'self.goal = {ink.rng}.choice("{letters}")']
     opening = f"{levers} {_list(letters)}. {q} \\\\boxed{{{{{pull} a}}}} or \\\\boxed{{{{{say} X}}}}."
     hints = [h.format(pull=pull, say=say, on=on, off=off) for h in hints]
     return Parts(opening, setup, branches, f'"{say} " + self.goal', hints, (pull, say))
@@ -350,7 +313,7 @@ def lever(ink: Ink, rng: random.Random, n: int) -> Parts:
         "{pull} each one once until it says {on}, then {say} that one. Write \\boxed{{{say} X}}.",
         "Never {pull} one twice. The one that gives {on} is the cause: \\boxed{{{say} X}}.",
     ]
-    return _lever(ink, rng, n, rng.choice((f"One {what}.", f"Which one {what}?")), on, off, hints, False)
+    return _lever(ink, rng, n, rng.choice((f"One {what}.", f"Which one {what}?")), on, off, hints)
 
 
 def blocker(ink: Ink, rng: random.Random, n: int) -> Parts:
@@ -360,73 +323,7 @@ def blocker(ink: Ink, rng: random.Random, n: int) -> Parts:
         "{pull} each one once until it says {on}, then {say} that one. Write \\boxed{{{say} X}}.",
         "Never {pull} one twice. The one that gives {on} is the cause: \\boxed{{{say} X}}.",
     ]
-    return _lever(ink, rng, n, rng.choice((f"One {what}.", f"Which one {what}?")), on, off, hints, False)
-
-
-def late(ink: Ink, rng: random.Random, n: int) -> Parts:
-    """One lever acts, and its effect is seen one pull later."""
-    on, off, what = rng.choice((("on", "off", "lights the lamp"), ("ring", "still", "rings the bell")))
-    hints = [
-        "The effect comes one {pull} late: after {on}, {say} the one before. Write \\boxed{{{say} X}}.",
-        "Each one once. When it says {on}, the one you did before is the cause: \\boxed{{{say} X}}.",
-    ]
-    return _lever(
-        ink,
-        rng,
-        n,
-        rng.choice((f"One {what}, one turn late.", f"Which one {what}, a turn late?")),
-        on,
-        off,
-        hints,
-        True,
-    )
-
-
-def _compare(ink: Ink, rng: random.Random, n: int, best: str, worst: str, high: bool) -> Parts:
-    verb, say = rng.choice(words.WEIGH_VERBS), rng.choice(words.SAY_VERBS)
-    letters, things, win = LETTERS[:n], rng.choice(words.THINGS), best if high else worst
-    word = {"heavy": "heavier", "light": "lighter", "tall": "taller", "short": "shorter"}[best]
-    most = (
-        {"heavier": "heaviest", "taller": "tallest"}[word]
-        if high
-        else {"heavier": "lightest", "taller": "shortest"}[word]
-    )
-    del win
-    h = ink.hidden
-    branches = [
-        f'if verb == "{verb}" and len(words) == 3 and words[2] in self.{h} and x in self.{h}:',
-        "    y = words[2]",
-        f"    top = x if self.{h}[x] >= self.{h}[y] else y",
-        f'    return f"of {{x}} {{y}} {{top}} is {word}. {{{ink.left}}} left.", 0.0, False, out, {{}}',
-        f'if verb == "{say}":',
-        *_answer(rng, "x == self.goal"),
-    ]
-    pick = "max" if high else "min"
-    setup = [
-        f"vals = {ink.rng}.sample(range(99), {n})",
-        _zip(ink, n),
-        f"self.goal = {pick}(self.{h}, key=self.{h}.get)",
-    ]
-    opening = (
-        rng.choice((f"{things} {_list(letters)}. Which is the {most}?", f"Find the {most} of {_list(letters)}."))
-        + f" \\\\boxed{{{{{verb} a b}}}} or \\\\boxed{{{{{say} X}}}}."
-    )
-    keep = "winner" if high else "loser"
-    hints = [
-        f"Keep the {most} so far and {verb} it with a new one; after all, {say} it. Write \\boxed{{{say} X}}.",
-        f"{verb} the {keep} with the next letter until none is left. Then \\boxed{{{say} X}}.",
-    ]
-    return Parts(opening, setup, branches, f'"{say} " + self.goal', hints, (verb, say), three_words=True)
-
-
-def heaviest(ink: Ink, rng: random.Random, n: int) -> Parts:
-    """The maximum by comparisons."""
-    return _compare(ink, rng, n, rng.choice(("heavy", "tall")), "", True)
-
-
-def lightest(ink: Ink, rng: random.Random, n: int) -> Parts:
-    """The minimum by comparisons."""
-    return _compare(ink, rng, n, rng.choice(("heavy", "tall")), "", False)
+    return _lever(ink, rng, n, rng.choice((f"One {what}.", f"Which one {what}?")), on, off, hints)
 
 
 def _places(ink: Ink, rng: random.Random, last: int, q: str, setup: list[str], show: str, hints: list[str]) -> Parts:
@@ -459,24 +356,6 @@ def repeat(ink: Ink, rng: random.Random, n: int) -> Parts:
         f"{{look}} at the place that lies a multiple of {n} before, and {{say}} it. Write \\boxed{{{{{{say}} N}}}}.",
     ]
     return _places(ink, rng, last, q, setup, f"self.{h}[(int(x[0]) - 1) % {n}]", hints)
-
-
-def mirror(ink: Ink, rng: random.Random, n: int) -> Parts:
-    """A row of 2n digits that reads the same from both ends."""
-    h, r = ink.hidden, ink.rng
-    setup = [
-        f"self.{h} = [{r}.randint(0, 9) for _ in range({n})]",
-        f"k = {r}.randint({n + 1}, {2 * n})",
-        f"self.goal = str(self.{h}[{2 * n} - k])",
-    ]
-    q = rng.choice(
-        (f"{2 * n} digits read the same both ways. Which is at {{k}}?", f"A mirror row of {2 * n}: what is at {{k}}?")
-    )
-    hints = [
-        f"{{look}} at {2 * n + 1} minus the place asked for, then \\boxed{{{{{{say}} N}}}}.",
-        f"The mirror place is {2 * n + 1} less the place. {{look}} there, and {{say}} it: \\boxed{{{{{{say}} N}}}}.",
-    ]
-    return _places(ink, rng, n, q, setup, f"self.{h}[int(x[0]) - 1]", hints)
 
 
 def climb(ink: Ink, rng: random.Random, n: int) -> Parts:

@@ -15,8 +15,8 @@ from typing import Any
 from spade_trainer.nano.families import LETTERS
 from spade_trainer.nano.programs import Design
 
-REVEAL = {"largest", "smallest", "odd", "twin", "where_most", "where_least", "value", "total"}
-PULL = {"lever", "blocker", "late"}
+REVEAL = {"largest", "smallest", "odd", "where_most", "where_least", "value"}
+PULL = {"lever", "blocker"}
 DIRECTIONS = {"east": (1, 0), "west": (-1, 0), "north": (0, 1), "south": (0, -1)}
 
 
@@ -63,19 +63,16 @@ class Seen:
         self.moves: list[str] = []
         self.low, self.high = [1, 1], [self.n, self.n]
         self.last_word = ""
-        self.best: str | None = None
-        self.met: set[str] = set()
         spots = range(-self.n, self.n + 1) if self.family == "walk" else ()
         self.targets = [(a, b) for a in spots for b in spots if a or b]
-        if self.family in ("repeat", "mirror"):
+        if self.family == "repeat":
             self.asked = int(re.findall(r"at (\d+)", opening)[-1])
             self.last = int(re.findall(r"to (\d+), or", opening)[-1])
 
     def note(self, move: str, observation: str) -> None:
         """Take in an answer of the environment."""
         self.moves.append(move)
-        _, *args = move.split()
-        x = args[0]
+        x = move.split()[1]
         if self.family in REVEAL and move.startswith(self.verbs[0]):
             self.known[x] = getattr(self.env, self.hidden)[x]
         elif self.family in PULL:
@@ -90,11 +87,7 @@ class Seen:
             self._narrow(1, int(x[1]), int(self.env.goal[1]))
         elif self.family == "walk":
             self._note_step(x, observation)
-        elif self.family in ("heaviest", "lightest") and len(args) == 2:
-            self.met |= set(args)
-            values = getattr(self.env, self.hidden)
-            self.best = (max if self.family == "heaviest" else min)(args, key=values.get)
-        elif self.family in ("repeat", "mirror") and move.startswith(self.verbs[0]):
+        elif self.family == "repeat" and move.startswith(self.verbs[0]):
             self.known[x] = observation.split()[3].rstrip(".")
 
     def _narrow(self, axis: int, tried: int, goal: int) -> None:
@@ -127,9 +120,7 @@ class Seen:
             return self._reveal(rng)
         if self.family in PULL:
             return self._pull(rng)
-        if self.family in ("heaviest", "lightest"):
-            return self._compare(rng)
-        if self.family in ("repeat", "mirror"):
+        if self.family == "repeat":
             return self._place()
         return f"{self.verbs[0]} {self._aim(rng)}"
 
@@ -148,20 +139,18 @@ class Seen:
             return rng.choice(self.letters) + str(rng.randint(1, self.n))
         if self.family == "walk":
             return rng.choice(list(DIRECTIONS))
-        if self.family in ("repeat", "mirror"):
+        if self.family == "repeat":
             return str(rng.randint(1, self.last))
-        if self.family in ("heaviest", "lightest"):
-            return " ".join(rng.sample(self.letters, 2))
         return rng.choice(self.letters)
 
     def _guess(self, rng: random.Random) -> str:
         """The answer that fits best what was seen, given too early."""
-        if self.family in ("repeat", "mirror"):
+        if self.family == "repeat":
             return rng.choice(list(self.known.values())) if self.known else str(rng.randint(0, 9))
-        answer = self._answer() if self.known or self.best else None
+        answer = self._answer() if self.known else None
         if answer is not None:
             return answer
-        digits = self.family in ("largest", "smallest", "twin", "value", "total")
+        digits = self.family in ("largest", "smallest", "value")
         return str(rng.randint(0, 9)) if digits else rng.choice(self.letters)
 
     def _answer(self) -> str | None:
@@ -173,14 +162,9 @@ class Seen:
         if self.family in ("smallest", "where_least"):
             low = min(known, key=known.__getitem__)
             return str(known[low]) if self.family == "smallest" else low
-        if self.family in ("value", "total"):
-            asked = self._asked()
-            return str(sum(known[c] for c in asked)) if all(c in known for c in asked) else None
-        if self.family in ("heaviest", "lightest"):
-            return self.best
+        if self.family == "value":
+            return str(known[self._asked()]) if self._asked() in known else None
         values = list(known.values())
-        if self.family == "twin":
-            return next((str(v) for v in values if values.count(v) == 2), None)
         if self.family == "odd":
             return next(
                 (c for c, v in known.items() if len(values) > 2 and values.count(v) == 1 and len(set(values)) == 2),
@@ -188,31 +172,22 @@ class Seen:
             )
         return self._cause()
 
-    def _asked(self) -> list[str]:
-        """The places that the question of `value` or `total` names."""
-        match = re.search(
-            r"does (\w) hide|is in (\w)\?|digit in (\w)\.|(\w) plus (\w)|(?:in|of) (\w) and (\w)", self.opening
-        )
+    def _asked(self) -> str:
+        """The place that the question of `value` names."""
+        match = re.search(r"does (\w) hide|is in (\w)\?|digit in (\w)\.", self.opening)
         if match is None:
             raise ValueError(f"no place is asked for in {self.opening!r}")
-        return [group for group in match.groups() if group]
+        return next(group for group in match.groups() if group)
 
     def _cause(self) -> str | None:
-        on = [m.split()[1] for m in self.moves if not self._off(m.split()[1])]
-        if not on:
-            return None
-        if self.family == "late":
-            for before, after in zip(self.moves, self.moves[1:], strict=False):
-                if not self._off(after.split()[1]):
-                    return before.split()[1]
-        return on[0]
+        return next((m.split()[1] for m in self.moves if not self._off(m.split()[1])), None)
 
     def _off(self, x: str) -> bool:
         return any(word in self.known.get(x, "off") for word in ("off", "still", "shut", "lit", "flow"))
 
     def _reveal(self, rng: random.Random) -> str:
         answer = self._answer() if self.known else None
-        asked = self._asked() if self.family in ("value", "total") else self.letters
+        asked = [self._asked()] if self.family == "value" else self.letters
         unseen = [c for c in asked if c not in self.known]
         whole = self.family in ("largest", "smallest", "where_most", "where_least")
         if unseen and (whole or answer is None):
@@ -224,21 +199,14 @@ class Seen:
         if cause is not None:
             return f"{self.verbs[1]} {cause}"
         unseen = [c for c in self.letters if c not in self.known]
-        if len(unseen) == 1 and self.family != "late":
+        if len(unseen) == 1:
             return f"{self.verbs[1]} {unseen[0]}"
         if not unseen:
             return f"{self.verbs[0]} {self.letters[0]}"
         return f"{self.verbs[0]} {unseen[0] if rng.random() < 0.85 else rng.choice(unseen)}"
 
-    def _compare(self, rng: random.Random) -> str:
-        unmet = [c for c in self.letters if c not in self.met]
-        if not unmet:
-            return f"{self.verbs[1]} {self.best}"
-        first = self.best or unmet.pop(0)
-        return f"{self.verbs[0]} {first} {unmet[0] if rng.random() < 0.85 else rng.choice(unmet)}"
-
     def _place(self) -> str:
-        place = 2 * self.n + 1 - self.asked if self.family == "mirror" else self.asked
+        place = self.asked
         while place > self.last:
             place -= self.n
         if str(place) in self.known:

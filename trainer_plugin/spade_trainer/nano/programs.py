@@ -75,7 +75,7 @@ def draw(
 def _write(rng: random.Random, family: str, size: int, turns: int, noun: str) -> Design:
     ink = Ink.draw(rng)
     parts = FAMILIES[family].parts(ink, rng, size)
-    reading = _reading(rng, parts.three_words)
+    reading = _reading(rng)
     counting, turn_text, reset_line = _counting(ink)
     where = rng.choice((f"At the {noun}: ", f"In the {noun}, ", f"The {noun}. ", ""))
     text = where + parts.opening + rng.choice((f" {turn_text} turns.", f" Turns: {turn_text}."))
@@ -109,13 +109,11 @@ def _counting(ink: Ink) -> tuple[list[str], str, str]:
     return counting, "{self.max_turns}", "self.turn = 0"
 
 
-def _reading(rng: random.Random, three: bool) -> list[str]:
-    """Lines that find the last boxed move and split it into `verb` and `x` (and `words`)."""
-    whole = r'found = re.findall(r"\\boxed\{([^{}]*)\}", action)'
-    if three:
-        return [whole, "words = found[-1].split() if found else []", 'verb, x = (words + ["", ""])[:2]']
+def _reading(rng: random.Random) -> list[str]:
+    """Lines that find the last boxed move and split it into `verb` and `x`."""
     if rng.random() < 0.5:
         return [r'found = re.findall(r"\\boxed\{(\w+) (\w+)\}", action)', 'verb, x = found[-1] if found else ("", "")']
+    whole = r'found = re.findall(r"\\boxed\{([^{}]*)\}", action)'
     return [whole, 'verb, _, x = (found[-1] if found else "").partition(" ")']
 
 

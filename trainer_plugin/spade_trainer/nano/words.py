@@ -510,7 +510,6 @@ SAY_VERBS: Final = ("say", "name", "answer")
 TRY_VERBS: Final = ("try", "guess", "dig")
 GO_VERBS: Final = ("go", "walk", "step")
 PULL_VERBS: Final = ("pull", "push", "flip")
-WEIGH_VERBS: Final = ("weigh", "match")
 THINGS: Final = ("boxes", "rooms", "jars", "bags", "cards")
 LEVERS: Final = ("levers", "ropes", "keys", "wires")
 
