@@ -38,17 +38,32 @@ FIXED_SETTINGS = ("spade.designer.mode=none", "spade.replay.score=uniform")
 
 
 def selfplay(registry: Path, seed: int, steps: int, *settings: str) -> tuple[Path, float]:
-    """Run the command; the run's folder, and the seconds it took."""
+    """Run the command; the run's folder, and the seconds it took. A run that a kept folder holds is not made again."""
+    done = finished(registry, seed, steps, settings)
+    if done is not None:
+        return done, math.nan
     words = [sys.executable, "-m", "spade_envs", "selfplay", "--preset", "nano", "--registry", str(registry)]
     words += ["--seed", str(seed), "--steps", str(steps)]
     for setting in (*settings, f"trainer.save_freq={steps}"):
         words += ["--set", setting]
     begin = time.monotonic()
-    done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words)}\n{done.stdout}")
+    process = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    folder = finished(registry, seed, steps, settings)
+    if process.returncode or folder is None:
+        raise SystemExit(f"{' '.join(words)}\n{process.stdout}")
+    return folder, time.monotonic() - begin
+
+
+def finished(registry: Path, seed: int, steps: int, settings: tuple[str, ...]) -> Path | None:
+    """Return the folder of the finished run of these settings in a registry, if there is one."""
+    if not registry.exists():
+        return None
+    wanted = {*settings, f"trainer.save_freq={steps}", f"trainer.total_training_steps={steps}", f"spade.seed={seed}"}
     with Registry.open(registry, readonly=True) as store:
-        return Path(store.runs()[-1].directory or ""), time.monotonic() - begin
+        runs = [
+            one for one in store.runs() if one.state == "finished" and set(one.configuration["overrides"]) == wanted
+        ]
+    return Path(runs[-1].directory or "") if runs else None
 
 
 def trained(folder: Path, steps: int) -> Any:

@@ -110,9 +110,18 @@ def prepare(preset: str, overrides: Sequence[str], registry: Path | None, *, fre
             preset,
             [*overrides, f"spade.registry={store.path}", f"spade.run={run_id}", f"spade.directory={directory}"],
         )
+        if found is None:
+            known = {"hash": identity, "overrides": list(overrides), "verl": _plain(config)}
+            store.update_run(run_id, configuration=known, directory=directory)
         run = Run(run_id, preset, directory, store.path, found is not None, config)
     _write_config(run)
     return run
+
+
+def _plain(config: Any) -> Any:
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(config, resolve=False)
 
 
 def _write_config(run: Run) -> None:
