@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -30,72 +31,63 @@ from spade_envs.vector import SpadeVectorEnv
 
 SOURCE = (Path(__file__).parents[1] / "tests" / "cases" / "benign" / "word_vault.py").read_text(encoding="utf-8")
 PROGRAM = Program.from_source(SOURCE)
-ACTIONS = [f"I will look around first. \\boxed{{{move}}}" for move in ("go b", "go c", "look", "go a", "guess amber")]
+ACTIONS = [f"I will look around first. \\boxed{{{move}}}" for move in ("go b", "go c", "look", "go a", "guess zircon")]
 TURNS = 15
 ROUNDS = 9
 
 
-def timed(function: Callable[[], int]) -> float:
-    """Microseconds for each of the steps that a function makes and counts."""
-    begin = time.perf_counter()
-    steps = function()
-    return 1e6 * (time.perf_counter() - begin) / steps
+Episodes = Callable[[], tuple[float, float, int]]
+"""Plays episodes; seconds of its resets, seconds of its steps, and the number of steps."""
 
 
-def direct() -> Callable[[], int]:
-    """The class called in this process, as the sandbox's user would without one."""
+def clocked(resetting: Callable[[int], object], stepping: Callable[[str], object], n: int, rounds: int) -> Episodes:
+    """Episodes of `TURNS` turns, `n` side by side, from calls that open all and step all."""
+
+    def run() -> tuple[float, float, int]:
+        resets = steps = 0.0
+        for seed in range(rounds):
+            begin = time.perf_counter()
+            resetting(seed)
+            opened = time.perf_counter()
+            for turn in range(TURNS):
+                stepping(ACTIONS[turn % len(ACTIONS)])
+            resets, steps = resets + opened - begin, steps + time.perf_counter() - opened
+        return resets, steps, rounds * TURNS * n
+
+    return run
+
+
+def direct() -> Episodes:
+    """The class called in this process, as one would without a sandbox."""
     namespace: dict[str, Any] = {}
     exec(compile(SOURCE, "word_vault.py", "exec", dont_inherit=True), namespace)
-
-    def run() -> int:
-        for seed in range(20):
-            env = namespace["WordVaultEnv"]()
-            env.reset(seed=seed)
-            for turn in range(TURNS):
-                env.step(ACTIONS[turn % len(ACTIONS)])
-        return 20 * TURNS
-
-    return run
+    env = namespace["WordVaultEnv"]()
+    return clocked(lambda seed: env.reset(seed=seed), env.step, 1, 40)
 
 
-def single(pool: Pool) -> Callable[[], int]:
-    """`SpadeEnv`, one instance, one step a message."""
+def single(pool: Pool) -> Episodes:
+    """`Loaded.step` of one instance, one step a message."""
+    return batch(pool, 1, 40)
+
+
+def single_env(pool: Pool) -> Episodes:
+    """`SpadeEnv`: the same through the Gymnasium interface."""
     env = SpadeEnv(Record(PROGRAM, max_turns=100), pool=pool)
-
-    def run() -> int:
-        for seed in range(20):
-            env.reset(seed=seed)
-            for turn in range(TURNS):
-                env.step(ACTIONS[turn % len(ACTIONS)])
-        return 20 * TURNS
-
-    return run
+    return clocked(lambda seed: env.reset(seed=seed), env.step, 1, 40)
 
 
-def batch(pool: Pool, n: int) -> Callable[[], int]:
+def batch(pool: Pool, n: int, rounds: int = 4) -> Episodes:
     """`Loaded.step` of `n` instances, one message each way."""
     loaded = pool.load(PROGRAM)
     ids = loaded.make(n)
-
-    def run() -> int:
-        loaded.reset(ids, range(n))
-        for turn in range(TURNS):
-            loaded.step(ids, [ACTIONS[turn % len(ACTIONS)]] * n)
-        return n * TURNS
-
-    return run
+    return clocked(
+        lambda seed: loaded.reset(ids, range(seed, seed + n)), lambda action: loaded.step(ids, [action] * n), n, rounds
+    )
 
 
-def vector(env: Any, n: int) -> Callable[[], int]:
+def vector(env: Any, n: int) -> Episodes:
     """A vector environment."""
-
-    def run() -> int:
-        env.reset(seed=1)
-        for turn in range(TURNS):
-            env.step([ACTIONS[turn % len(ACTIONS)]] * n)
-        return n * TURNS
-
-    return run
+    return clocked(lambda seed: env.reset(seed=seed), lambda action: env.step([action] * n), n, 4)
 
 
 class _Plain(gymnasium.Env[str, str]):
@@ -117,39 +109,26 @@ class _Plain(gymnasium.Env[str, str]):
         return self.env.step(action)
 
 
-def others() -> dict[str, Callable[[], int]]:
-    """Environments of other libraries that step text: only their own overhead is comparable."""
-    found: dict[str, Callable[[], int]] = {}
+def others() -> dict[str, Episodes]:
+    """Text environments of other libraries: other games, so that only the order of magnitude compares."""
+    found: dict[str, Episodes] = {}
     try:
         import gem
 
-        env = gem.make("game:GuessTheNumber-v0")
-
-        def run_gem() -> int:
-            for seed in range(20):
-                env.reset(seed=seed)
-                for turn in range(TURNS):
-                    env.step(f"\\boxed{{{turn}}}")
-            return 20 * TURNS
-
-        found["gem (in process, no isolation)"] = run_gem
+        env = gem.make("game:GuessTheNumber-v0-easy")
+        found["gem (in process, no isolation)"] = clocked(lambda seed: env.reset(seed=seed), env.step, 1, 40)
     except Exception as error:
         print(f"left out gem: {type(error).__name__}: {str(error)[:80]}")
     try:
         import textarena
 
         arena = textarena.make(env_id="GuessTheNumber-v0")
-
-        def run_arena() -> int:
-            for seed in range(20):
-                arena.reset(num_players=1, seed=seed)
-                for turn in range(5):
-                    arena.step(action=f"[{turn}]")
-            return 20 * 5
-
-        found["textarena (in process, no isolation)"] = run_arena
+        found["textarena (in process, no isolation)"] = clocked(
+            lambda seed: arena.reset(num_players=1, seed=seed), lambda action: arena.step(action=action), 1, 40
+        )
     except Exception as error:
         print(f"left out textarena: {type(error).__name__}: {str(error)[:80]}")
+    print("left out OpenEnv: its environments are containers with a web server, and there is no container runtime here")
     return found
 
 
@@ -204,6 +183,27 @@ def memory() -> dict[str, float]:
         return {"idle worker": per_idle, "worker with 256 instances": pss_mib(loaded.pid or os.getpid())}
 
 
+def empty_round_trip(repeats: int = 3000) -> float:
+    """Microseconds of one byte to another process and back: what no message between processes can undercut here."""
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        while data := theirs.recv(1):
+            theirs.send(data)
+        os._exit(0)
+    theirs.close()
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        ours.send(b"x")
+        ours.recv(1)
+        seconds.append(time.perf_counter() - begin)
+    ours.close()
+    os.waitpid(child, 0)
+    return 1e6 * statistics.median(seconds)
+
+
 def medians(functions: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
     """Medians over rounds in which each function is measured once, in turn."""
     values: dict[str, list[float]] = {name: [] for name in functions}
@@ -213,38 +213,55 @@ def medians(functions: dict[str, Callable[[], float]], rounds: int) -> dict[str,
     return {name: statistics.median(measured[1:]) for name, measured in values.items()}
 
 
+def played(episodes: dict[str, Episodes], rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Median microseconds of a step and of a reset, for each way to play; the first round warms up."""
+    steps: dict[str, list[float]] = {name: [] for name in episodes}
+    resets: dict[str, list[float]] = {name: [] for name in episodes}
+    for _ in range(rounds + 1):
+        for name, run in episodes.items():
+            opening, stepping, count = run()
+            steps[name].append(1e6 * stepping / count)
+            resets[name].append(1e6 * opening / (count / TURNS))
+    return tuple({name: statistics.median(row[1:]) for name, row in of.items()} for of in (steps, resets))  # type: ignore[return-value]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="measurements of each figure")
     parser.add_argument("--out", type=Path, default=None, help="JSON file for the result")
     arguments = parser.parse_args()
+    round_trip = empty_round_trip()
     pool = Pool()
     sync = gymnasium.vector.SyncVectorEnv([_Plain] * 64)
     asynchronous = gymnasium.vector.AsyncVectorEnv([_Plain] * 8, shared_memory=False)
-    steps: dict[str, Callable[[], int]] = {
+    episodes: dict[str, Episodes] = {
         "direct call": direct(),
         "sealed, one step a message": single(pool),
+        "SpadeEnv": single_env(pool),
         **{f"sealed, batch of {n}": batch(pool, n) for n in (8, 64, 256)},
         "SpadeVectorEnv, 64": vector(SpadeVectorEnv(Record(PROGRAM, max_turns=100), 64, pool=pool), 64),
         "SyncVectorEnv, 64 (no isolation)": vector(sync, 64),
         "AsyncVectorEnv, 8 processes (no isolation)": vector(asynchronous, 8),
         **others(),
     }
-    per_step = medians({name: (lambda run=run: timed(run)) for name, run in steps.items()}, arguments.rounds)
+    per_step, per_reset = played(episodes, arguments.rounds)
     begin = medians(starts(), 2 * arguments.rounds)
     base, sealed = per_step["direct call"], begin["sealed worker"]
     result = {
         "step": {name: {"us": value, "ratio": value / base} for name, value in per_step.items()},
+        "reset": {name: {"us": value} for name, value in per_reset.items()},
         "start": {name: {"ms": value, "ratio": value / sealed} for name, value in begin.items()},
+        "empty_round_trip_us": round_trip,
         "memory_mib": memory(),
         "cpus": os.cpu_count(),
         "python": sys.version.split()[0],
     }
     if arguments.out:
         arguments.out.write_text(json.dumps(result, indent=2) + "\n")
-    print("\nper step                                          us    x direct")
+    print("\n                                             step us    x direct   reset us")
     for name, row in result["step"].items():
-        print(f"  {name:<44} {row['us']:7.1f} {row['ratio']:8.2f}")
+        print(f"  {name:<44} {row['us']:7.1f} {row['ratio']:8.2f} {result['reset'][name]['us']:10.1f}")
+    print(f"  {'an empty round trip between two processes':<44} {round_trip:7.1f} {round_trip / base:8.2f}")
     print("\nspawn, load, reset                                ms    x sealed")
     for name, row in result["start"].items():
         print(f"  {name:<44} {row['ms']:7.1f} {row['ratio']:8.2f}")
